@@ -16,7 +16,8 @@ using amount = std::int64_t;
 /// The maximum of every limit: a quadrillion. Sums of very many requests of that size do not overflow.
 inline constexpr amount max_amount = 1'000'000'000'000'000;
 
-/// The position of a request in a queue whose order does not depend on the arrival alone.
+/// The position of a request in a queue whose order does not depend on the arrival alone. An order uses either the class
+/// or the flow.
 struct standing {
     /// The class for `queue_order::priority`, 0 (first) to 7. The default is 3, as for the urgency in RFC 9218.
     int priority = 3;

@@ -80,8 +80,8 @@ private:
 
 /// A link, with a key that needs at most the space of a `std::string`.
 template <class Executor>
-using any_link_box =
-    link_box<sizeof(Executor) + 4 * sizeof(void*) + sizeof(std::string) + sizeof(std::uint64_t)>;
+using any_link_box = link_box<sizeof(Executor) + 3 * sizeof(void*) + sizeof(request) +
+                              sizeof(std::string) + sizeof(std::uint64_t)>;
 
 /// The links of a chain whose limiters are known at run time: at least one when it is used. It stores `inline_links`
 /// links in place; more of them take an allocation.
@@ -255,12 +255,16 @@ private:
 /// their decision does not fit under a lock. For several rules over the same requests use `policy::all`, which takes
 /// one lock.
 ///
+/// Class and flow: `limiter.with({n, {.flow = tenant}})` passes them to the limiter. They have no effect on the order of
+/// the chain. With `queue_order::shares` its seats count for the partition. With `when_full::evict_oldest` they select the
+/// request that an arriving chain drops.
+///
 /// Order: each limiter grants the requests in its queue in arrival order, chains or not, and chains over the same
 /// limiters are granted in arrival order. At a limiter with another order than `fifo`, that order applies to the other
 /// requests only, and selects the next one of them. A chain goes before that request if the chain arrived first,
 /// otherwise after it. So it goes before all requests that arrived after it, whatever their class, flow or partition,
 /// and an arriving chain overtakes no request. Neither `when_full::evict_oldest` nor `queue_order::codel` drops a
-/// waiting chain; for an arriving chain `evict_oldest` drops the same request as for one with the default `standing`.
+/// waiting chain.
 /// If several limiters could grant at the same instant, their order is unspecified and may vary between runs: it
 /// depends on their addresses and on the seed of `keyed`.
 ///

@@ -27,6 +27,10 @@ enum class when_full : std::uint8_t {
 
 /// The rule that selects the next waiting request.
 ///
+/// A request has a class and a flow, its `standing`. `priority` uses only the class, `fair` and `shares` use only the flow,
+/// and no order uses both. In debug builds an assertion fails if a request names what one of these orders ignores. Orders
+/// that depend on the arrival ignore both, so that a program can select one of them by configuration.
+///
 /// No other waiting request overtakes the next one, however large it is: they wait until it is granted or leaves the
 /// queue. Each order defines which requests a new request may overtake.
 enum class queue_order : std::uint8_t {
@@ -107,8 +111,8 @@ enum class queue_order : std::uint8_t {
     /// - A request for more than the whole share can only borrow, so it may wait as long as other partitions use their
     ///   seats. It blocks the later requests of its partition.
     /// - Seats left over by rounding, and the rest of 100 %, are lent in arrival order.
-    /// - Requests without a partition can only borrow. A `chain` belongs to no partition, but precedes all requests
-    ///   that arrived after it.
+    /// - Requests without a partition can only borrow. A `chain` waits in no partition, but precedes all requests that
+    ///   arrived after it. Its seats count for the partition that `with` names.
     ///
     /// A new request, and so `try_enter`, may overtake requests that can only borrow, if it fits its share and no
     /// waiting request fits. It overtakes no request of the same partition.

@@ -4,6 +4,7 @@
 
 #include "support/printing.hpp"
 #include "support/virtual_limiters.hpp"
+#include "support/visit.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -14,6 +15,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -87,6 +89,85 @@ amount in_use(auto const& limiter) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(chain_on_one_thread)
+
+// Class and flow reach each limiter of a chain. They select the request that makes way for it, and the partition for which
+// its seats count.
+BOOST_AUTO_TEST_CASE(passes_class_and_flow_to_its_limiters) {
+    asio::io_context ctx;
+    seats urgent{ctx,
+                 {.seats = 1},
+                 {.max_waiting = 1,
+                  .full = weir::when_full::evict_oldest,
+                  .order = weir::queue_order::priority}};
+    seats parted{ctx,
+                 {.seats = 10},
+                 {.order = weir::queue_order::shares, .partitions = {{"live", 50}, {"batch", 50}}}};
+    auto const live = weir::partition_flow("live");
+    auto const chain_of_class = [&](int priority) {
+        return weir::chain(urgent.with({1, {.priority = priority}}),
+                           parted.with({2, {.flow = live}}));
+    };
+    auto const in_use_live = [&] {
+        auto const all = parted.shares();
+        return std::ranges::find(all, "live", [](auto const& s) { return s.who.name(); })->in_use;
+    };
+
+    auto held = chain_of_class(5).try_enter();
+    BOOST_TEST_REQUIRE(static_cast<bool>(held));
+    BOOST_TEST(in_use_live() == 2);
+
+    ends end;
+    visit waits;
+    urgent.async_enter({1, {.priority = 4}}, waits.callback());
+    settle(ctx);
+    auto later = chain_of_class(5);  // less urgent than the waiting request, so that it is rejected
+    later.async_enter(end.note(1));
+    settle(ctx);
+    BOOST_TEST(waits.waiting());
+    BOOST_TEST(end.only().ec == errc::queue_full);
+    auto sooner = chain_of_class(2);
+    sooner.async_enter(end.note(2));
+    settle(ctx);
+    BOOST_TEST(waits.rejected(errc::shed));
+    held.leave();
+    settle(ctx);
+    BOOST_TEST((end.granted() == std::vector{2}));
+    BOOST_TEST(in_use_live() == 2);
+    end.permits.clear();
+    BOOST_TEST(in_use_live() == 0);
+}
+
+// A chain waits in the position of its arrival, whatever its class and flow are.
+BOOST_AUTO_TEST_CASE(waits_in_arrival_order_whatever_its_class_and_flow) {
+    for (bool const by_class : {true, false}) {
+        asio::io_context ctx;
+        seats a{ctx,
+                {.seats = 1},
+                {.order = by_class ? weir::queue_order::priority : weir::queue_order::fair}};
+        seats b{ctx, {.seats = 5}};
+        auto const as = [&](int n) {
+            return by_class ? weir::request(1, {.priority = n})
+                            : weir::request(1, {.flow = static_cast<std::uint64_t>(n)});
+        };
+        auto held = a.try_enter();
+        visit before;
+        a.async_enter(as(7), before.callback());
+        weir::chain both{a.with(as(0)), b};
+        ends end;
+        both.async_enter(end.note(1));
+        visit after;
+        a.async_enter(as(1), after.callback());
+        settle(ctx);
+        held.leave();
+        settle(ctx);
+        // The request that arrived last is next among the requests, and behind the chain.
+        BOOST_TEST(before.granted() != by_class);
+        if (!by_class)
+            before.leave();
+        settle(ctx);
+        BOOST_TEST((end.granted() == std::vector{1}));
+    }
+}
 
 BOOST_FIXTURE_TEST_CASE(takes_all_or_nothing, two_seats) {
     {
@@ -329,7 +410,10 @@ BOOST_AUTO_TEST_CASE(in_any_order_it_precedes_all_later_requests) {
         };
         a.async_enter(note("elder"));
         chain{a, b}.async_enter(note("chain"));
-        a.async_enter({1, {.priority = 0}}, note("younger"));
+        auto const urgent = order == queue_order::fair || order == queue_order::shares
+                                ? weir::standing{.flow = 1}
+                                : weir::standing{.priority = 0};
+        a.async_enter({1, urgent}, note("younger"));
         settle(ctx);
         at_a.leave();
         settle(ctx);

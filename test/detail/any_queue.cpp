@@ -57,4 +57,20 @@ BOOST_AUTO_TEST_CASE(adopts_the_new_order_when_none_waits_and_memory_is_availabl
     BOOST_TEST(goes_by_class(queue));
 }
 
+// An order uses the class or the flow, never both.
+BOOST_AUTO_TEST_CASE(tells_whether_its_order_uses_the_class_and_the_flow) {
+    weir::request const plain(1);
+    weir::request const classed(1, {.priority = 0});
+    weir::request const flowing(1, {.flow = 1});
+    auto const uses = [](weir::queue_order order, weir::request const& r) {
+        return any_queue::can_use({.order = order}, r);
+    };
+    using enum weir::queue_order;
+    for (auto const order : {fifo, lifo, adaptive_lifo, codel})
+        BOOST_TEST((uses(order, plain) && uses(order, classed) && uses(order, flowing)));
+    BOOST_TEST((uses(priority, plain) && uses(priority, classed) && !uses(priority, flowing)));
+    for (auto const order : {fair, shares})
+        BOOST_TEST((uses(order, plain) && !uses(order, classed) && uses(order, flowing)));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

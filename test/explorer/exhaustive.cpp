@@ -124,7 +124,7 @@ std::vector<small_scenario> small_scenarios() {
         {"one seat, in the order fair",
          in_order(
              weir::queue_order::fair,
-             seats(1, {{as(0, 1), leave, as(0, 1), leave}, {as(0, 2), leave}, {as(0, 2), leave}}))},
+             seats(1, {{as(3, 1), leave, as(3, 1), leave}, {as(3, 2), leave}, {as(3, 2), leave}}))},
         {"one seat, the limiter is destroyed", seats(1, {twice, once, {just(kind::abandon)}})},
         {"one seat, the context is destroyed",
          seats(1, {{elsewhere, leave}, {elsewhere, leave}, {just(kind::end_context)}})},

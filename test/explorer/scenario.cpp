@@ -164,6 +164,13 @@ bool groups(scenario const& s) {
            s.queueing.order == weir::queue_order::shares;
 }
 
+// Returns the class or the flow, by what the order uses.
+weir::standing used_by(weir::queue_order order, int priority, std::uint64_t flow) {
+    if (order == weir::queue_order::priority)
+        return {.priority = priority};
+    return {.flow = flow};
+}
+
 std::string to_text(duration t) {
     return t == weir::forever ? "ever" : fmt::format("{} ns", t.count());
 }
@@ -247,7 +254,7 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
     if (groups(s)) {
         for (auto& script : s.callers) {
             for (auto& a : script)
-                a.how = {.priority = d.roll(0, 3), .flow = d.roll<std::uint64_t>(0, 2)};
+                a.how = used_by(s.queueing.order, d.roll(0, 3), d.roll<std::uint64_t>(0, 2));
         }
     }
 

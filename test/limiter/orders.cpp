@@ -514,10 +514,12 @@ BOOST_AUTO_TEST_CASE(
         seats kitchen(ctx, {.seats = 2}, {.order = order, .target = 1h, .interval = 1ms});
         auto const both = kitchen.try_enter(2);
         std::vector<visit> guests;
-        for (int i = 0; i != 100; ++i)
-            guests.emplace_back(
-                kitchen, weir::request(i % 2 + 1, {.priority = i % 8,
-                                                   .flow = static_cast<std::uint64_t>(i % 7)}));
+        for (int i = 0; i != 100; ++i) {
+            auto const how = order == queue_order::fair
+                                 ? weir::standing{.flow = static_cast<std::uint64_t>(i % 7)}
+                                 : weir::standing{.priority = i % 8};
+            guests.emplace_back(kitchen, weir::request(i % 2 + 1, how));
+        }
         run_for(ctx, 2ms);
         kitchen.configure({.seats = 1});
         settle(ctx);

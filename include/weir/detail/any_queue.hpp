@@ -43,6 +43,18 @@ public:
     static void check_change(queue_options const& before, queue_options const& next) {
         detail::check_change(before.order, next.order);
     }
+    [[nodiscard]] static bool can_use(queue_options const& options, request const& r) noexcept {
+        switch (options.order) {
+            case queue_order::priority:
+                return priority_queue::can_use(options, r);
+            case queue_order::fair:
+                return fair_queue::can_use(options, r);
+            case queue_order::shares:
+                return shares_queue::can_use(options, r);
+            default:
+                return arrival_queue<order::any>::can_use(options, r);
+        }
+    }
 
     void configure(queue_options const& options) noexcept {
         wanted_ = options.order;

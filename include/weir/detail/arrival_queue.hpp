@@ -15,6 +15,8 @@ namespace weir::detail {
 /// | `Q::check(o)`         | throw `std::invalid_argument` if the queue does not support the options    |
 /// | `Q::check_change(     | throw `std::invalid_argument` if the queue cannot change from the options  |
 /// |    before, next)`     | in force to `next`                                                         |
+/// | `Q::can_use(o, r)`    | whether the order uses the class and the flow of `r`, if `r` names any.    |
+/// |                       | An order that uses neither ignores both                                    |
 /// | `q.configure(o)`      | adopt the options; operations in the queue stay                            |
 /// | `q.prepare(op)`       | reserve the memory that `op` needs to join. May throw, without effect      |
 /// | `q.push(op)`          | append `op`, after `prepare`                                               |
@@ -46,6 +48,9 @@ public:
             check_order(options, Order::kind);
     }
     static void check_change(queue_options const&, queue_options const&) noexcept {}
+    [[nodiscard]] static bool can_use(queue_options const&, request const&) noexcept {
+        return true;
+    }
 
     void configure(queue_options const& options) noexcept {
         order_.configure(options, line_.empty() ? never : line_.front().since);

@@ -49,6 +49,9 @@ public:
 
     static void check(queue_options const& options) { check_order(options, queue_order::fair); }
     static void check_change(queue_options const&, queue_options const&) noexcept {}
+    [[nodiscard]] static bool can_use(queue_options const&, request const& r) noexcept {
+        return r.priority() == standing().priority;
+    }
 
     static void configure(queue_options const&) noexcept {}
     void prepare(operation const&) {

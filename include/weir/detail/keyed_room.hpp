@@ -125,6 +125,7 @@ public:
     template <class Like>
     [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec,
                                    keyed_lookup<Like> const& who) noexcept {
+        check_standing(r);
         help(now);
         auto at = find(who);
         if (at.room) [[unlikely]] {
@@ -147,6 +148,7 @@ public:
     [[nodiscard]] permit enter_at_once(request const& r, time_point now, error_code& ec,
                                        keyed_lookup<Like> const& who) noexcept {
         ec = {};
+        check_standing(r);
         help(now);
         auto at = find(who);
         if (at.room) [[unlikely]] {
@@ -173,6 +175,7 @@ public:
     [[nodiscard]] bool decide(operation& op, time_point now, keyed_lookup<Like> const& who) {
         if (op.cancelled)
             return reject(op, boost::asio::error::operation_aborted);
+        check_standing(op.asked_for());
         help(now);
         auto at = find(who);
         if (!at.room) {
@@ -258,6 +261,7 @@ public:
             rooms_.tell(*at.room);
             return at.room->room.consider(e, now);
         }
+        check_standing(e.asked_for());
         if (rooms_.door() != doors::open)
             return {.rejected = errc::closed};
         auto const asked = gate_.consider(at.where, who, e.count, now);
@@ -613,6 +617,10 @@ public:
 private:
     [[nodiscard]] states_type& states() noexcept { return gate_.states(); }
     [[nodiscard]] states_type const& states() const noexcept { return gate_.states(); }
+
+    void check_standing(request const& r) const noexcept {
+        rooms_type::room_type::check_standing(queueing(), r);
+    }
 
     void help(time_point now) noexcept {
         if (rooms_.waiting() == 0) [[likely]]

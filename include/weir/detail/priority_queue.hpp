@@ -23,6 +23,9 @@ public:
 
     static void check(queue_options const& options) { check_order(options, queue_order::priority); }
     static void check_change(queue_options const&, queue_options const&) noexcept {}
+    [[nodiscard]] static bool can_use(queue_options const&, request const& r) noexcept {
+        return r.flow() == standing().flow;
+    }
 
     void configure(queue_options const& options) noexcept { ageing_ = options.ageing; }
     static void prepare(operation const&) noexcept {}

@@ -21,6 +21,7 @@
 #include <weir/time.hpp>
 
 #include <boost/asio/error.hpp>
+#include <boost/assert.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -81,6 +82,14 @@ public:
         Queue::check_change(before, next);
     }
 
+    /// Checks in debug builds that the order uses the class and the flow of a request.
+    static void check_standing([[maybe_unused]] queue_options const& queueing,
+                               [[maybe_unused]] request const& r) noexcept {
+        BOOST_ASSERT_MSG(Queue::can_use(queueing, r),
+                         "the order priority ignores the flow of a request, and the orders fair "
+                         "and shares ignore its class: see weir::queue_order");
+    }
+
     void begin(time_point now) noexcept { policy().begin(now); }
 
     [[nodiscard]] Policy& policy() noexcept { return gate().policy(); }
@@ -101,6 +110,7 @@ public:
 
     /// Grants `r` immediately, or sets `ec` to the reason of the rejection: `errc::no_permit` if waiting might help.
     [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec) noexcept {
+        check_standing(queueing(), r);
         help(now);
         return take(r, now, ec);
     }
@@ -108,6 +118,7 @@ public:
     /// Grants or rejects `r` like `try_enter`, but returns an empty permit without an error if waiting might help.
     [[nodiscard]] permit enter_at_once(request const& r, time_point now, error_code& ec) noexcept {
         ec = {};
+        check_standing(queueing(), r);
         help(now);
         auto const asked = turns_.ask(r, now);
         if (asked.granted) [[likely]]
@@ -124,6 +135,7 @@ public:
     [[nodiscard]] bool decide(operation& op, time_point now) {
         if (op.cancelled)
             return reject(op, boost::asio::error::operation_aborted, unknown, now);
+        check_standing(queueing(), op.asked_for());
         help(now);
         auto const asked = turns_.ask(op.asked_for(), now);
         if (asked.granted) {
@@ -205,11 +217,14 @@ public:
     // Chains, with the contract of `chain_member`.
 
     [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now) noexcept {
+        check_standing(queueing(), e.asked_for());
         return turns_.consider(e, now);
     }
     [[nodiscard]] bool admit(chain_entry& e, time_point now) noexcept {
-        e.granted = e.number == 0 ? gate().grant_at_once(e.count, now)
-                                  : turns_.grant(e.count, e.since, now);
+        auto* const accounts = line().accounts();
+        auto const account = accounts ? accounts->take(e.asked_for(), e.count) : std::uint8_t();
+        e.granted = e.number == 0 ? gate().grant_at_once(e.count, now, account)
+                                  : turns_.grant(e.count, e.since, now, account);
         return true;
     }
     duration reject(chain_entry const& e, error_code ec, duration ready_in,
@@ -221,11 +236,11 @@ public:
         return true;
     }
     [[nodiscard]] bool has_place(chain_entry const& e, time_point now) noexcept {
-        request const r(e.count);
+        auto const r = e.asked_for();
         auto const evicted = places_.find(r, line(), queueing());
         return evicted && !is_too_long(turns_.turn_of(r, *evicted, now), now);
     }
-    void evict(chain_entry const& e, time_point now) noexcept { evict_for(e.count, now); }
+    void evict(chain_entry const& e, time_point now) noexcept { evict_for(e.asked_for(), now); }
     void enroll(chain_entry& e, time_point now) noexcept { turns_.enroll(e, now); }
     void strike(chain_entry& e) noexcept { turns_.strike(e); }
     void stand(chain_entry& e) noexcept { line().stand(e); }

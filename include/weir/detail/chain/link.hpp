@@ -28,7 +28,7 @@ public:
     using executor_type = Executor;
 
     chain_link(limiter_handle<Core, Executor> const& handle, request const& n, Who who = {})
-        : handle_(handle), count_(n.count()), who_(std::move(who)) {}
+        : handle_(handle), request_(n), who_(std::move(who)) {}
 
     [[nodiscard]] limiter_handle<Core, Executor> const& handle() const noexcept { return handle_; }
 
@@ -36,7 +36,7 @@ public:
         return handle_.core;
     }
     [[nodiscard]] chain_core& core() const noexcept override { return *handle_.core; }
-    [[nodiscard]] amount count() const noexcept override { return count_; }
+    [[nodiscard]] request asks_for() const noexcept override { return request_; }
     [[nodiscard]] bool is(chain_member const& other) const noexcept override {
         return static_cast<chain_link const&>(other).who_ == who_;
     }
@@ -118,7 +118,7 @@ private:
     }
 
     limiter_handle<Core, Executor> handle_;
-    amount count_;
+    request request_;
     [[no_unique_address]] Who who_;
 };
 

@@ -62,7 +62,7 @@ class chain_member {
 public:
     [[nodiscard]] virtual std::shared_ptr<chain_core> share() const noexcept = 0;
     [[nodiscard]] virtual chain_core& core() const noexcept = 0;
-    [[nodiscard]] virtual amount count() const noexcept = 0;
+    [[nodiscard]] virtual request asks_for() const noexcept = 0;
     /// Returns whether `other`, which has the same core, is the same member.
     [[nodiscard]] virtual bool is(chain_member const& other) const noexcept = 0;
 

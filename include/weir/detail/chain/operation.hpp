@@ -40,7 +40,10 @@ struct chain_entry
     chain_core* core = nullptr;
     chain_member* member = nullptr;
     amount count = 0;
+    standing how;
     std::size_t index = 0;  // in the order in which the chain names its limiters
+
+    [[nodiscard]] request asked_for() const noexcept { return {count, how}; }
 
     // These are valid while it waits.
     chain_operation* op = nullptr;

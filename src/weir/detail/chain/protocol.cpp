@@ -353,6 +353,7 @@ std::span<chain_entry> fill(std::span<chain_entry> entries,
     std::size_t size = 0;
     for (auto const& [core, index] : in_order) {
         auto& member = *members[index];
+        auto const asks = member.asks_for();
         auto const used = entries.first(size);
         auto at = std::ranges::find_if(used, [&](chain_entry const& e) {
             return e.core == &member.core() && e.member->is(member);
@@ -362,9 +363,10 @@ std::span<chain_entry> fill(std::span<chain_entry> entries,
             e.core = core;
             e.member = &member;
             e.index = index;
-            e.count = member.count();
+            e.count = asks.count();
+            e.how = {.priority = asks.priority(), .flow = asks.flow()};
         } else {
-            at->count = std::min(at->count + member.count(), max_amount + 1);
+            at->count = std::min(at->count + asks.count(), max_amount + 1);
         }
     }
     return entries.first(size);
