@@ -7,6 +7,8 @@
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/query.hpp>
 
+#include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,26 +28,54 @@ public:
     }
 
     /// Calls `f(executor)`, which posts something or starts a timer. If the context has ended, returns false without
-    /// the call. The context does not end during the call.
+    /// the call. The context does not end during the call. `f` is called without a lock, since an executor may run code
+    /// of the user.
     template <class F>
     bool use(F f) const {
-        std::lock_guard lock(home_->mutex);
-        if (!home_->where)
+        if (!home_->begin_use())
             return false;
+        in_use const here(*home_);
         f(std::as_const(*home_->where));
         return true;
     }
 
 private:
     struct home final : context_user {
-        void context_ends() noexcept override {
+        [[nodiscard]] bool begin_use() {
             std::lock_guard lock(mutex);
-            where.reset();
+            users += has_ended ? 0 : 1;
+            return !has_ended;
+        }
+        void end_use() noexcept {
+            std::lock_guard lock(mutex);
+            if (--users == 0)
+                nobody_uses.notify_all();
+        }
+        void context_ends() noexcept override {
+            std::optional<executor> last;  // first, to be destroyed without the lock
+            std::unique_lock lock(mutex);
+            has_ended = true;
+            nobody_uses.wait(lock, [this] { return users == 0; });
+            last.swap(where);
         }
 
         std::mutex mutex;
-        std::optional<executor> where;
+        std::condition_variable nobody_uses;
+        std::size_t users = 0;
+        bool has_ended = false;
+        std::optional<executor> where;  // until the end; constant while there are users
         std::optional<registry::entry> entry;
+    };
+
+    class in_use {
+    public:
+        explicit in_use(home& where) noexcept : home_(where) {}
+        in_use(in_use const&) = delete;
+        in_use& operator=(in_use const&) = delete;
+        ~in_use() { home_.end_use(); }
+
+    private:
+        home& home_;
     };
 
     std::shared_ptr<home> home_;
