@@ -238,6 +238,21 @@ BOOST_AUTO_TEST_CASE(statistics_omit_zero_counts) {
           "6 overdue");
 }
 
+BOOST_AUTO_TEST_CASE(statistics_of_a_key_show_only_its_state) {
+    reads(weir::key_stats{.capacity = 5, .remaining = 5}, "0 waiting; 5 of 5 permits remaining");
+    reads(weir::key_stats{.waiting = 2,
+                          .waiting_for = 3,
+                          .oldest_wait = 1500ms,
+                          .capacity = 1,
+                          .remaining = 0,
+                          .debt = 4},
+          "2 waiting for 3 permits, oldest for 1.5s; 0 of 1 permit remaining, debt 4");
+    boost::asio::io_context ctx;
+    weir::keyed<int, weir::policy::seats> tables{ctx, {.seats = 2}};
+    auto const one = tables.try_enter(7);
+    reads(tables.stats(7), "0 waiting; 1 of 2 permits remaining");
+}
+
 BOOST_AUTO_TEST_CASE(statistics_of_all_keys_omit_fields_of_a_single_key) {
     reads(weir::keyed_stats{.total = {.granted = 12,
                                       .granted_at_once = 10,

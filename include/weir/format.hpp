@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -169,7 +170,16 @@ template <std::size_t N>
                                            : "reset";
 }
 
-// The statistics of one key or limiter, or of all keys together, without the fields that only a single key has.
+// Waiting requests, with the wait time of the first one if it is known.
+[[nodiscard]] inline std::string waiting_text(std::uint64_t waiting, amount waiting_for,
+                                              std::optional<duration> oldest) {
+    if (waiting == 0)
+        return "0 waiting";
+    auto text = fmt::format("{} waiting for {}", waiting, count_text(waiting_for));
+    return oldest ? text + ", oldest for " + readable(*oldest) : text;
+}
+
+// The statistics of one limiter, or of all keys together, without the fields that only a single key has.
 [[nodiscard]] inline std::string text_of(limiter_stats const& s, bool all_keys) {
     std::string text;
     auto const add = [&text]<class... Args>(fmt::format_string<Args...> what, Args&&... args) {
@@ -200,11 +210,8 @@ template <std::size_t N>
     add_reason(s.unavailable, "unavailable");
     add_reason(s.cancelled, "cancelled");
 
-    add("; {} waiting", s.waiting);
-    if (s.waiting != 0)
-        add(" for {}", count_text(s.waiting_for));
-    if (s.waiting != 0 && !all_keys)
-        add(", oldest for {}", readable(s.oldest_wait));
+    add("; {}", waiting_text(s.waiting, s.waiting_for,
+                             all_keys ? std::nullopt : std::optional(s.oldest_wait)));
     add("; {} in use", count_text(s.in_use));
     if (!all_keys)
         add(", {} remaining", s.remaining);
@@ -217,6 +224,12 @@ template <std::size_t N>
 
 [[nodiscard]] inline std::string text_of(limiter_stats const& s) {
     return text_of(s, false);
+}
+[[nodiscard]] inline std::string text_of(key_stats const& s) {
+    auto text =
+        fmt::format("{}; {} of {} remaining", waiting_text(s.waiting, s.waiting_for, s.oldest_wait),
+                    s.remaining, count_text(s.capacity));
+    return s.debt == 0 ? text : text + fmt::format(", debt {}", s.debt);
 }
 [[nodiscard]] inline std::string text_of(keyed_stats const& s) {
     return fmt::format("{}; {} {} in {} bytes", text_of(s.total, true), s.keys,
@@ -270,11 +283,11 @@ concept limiter_options = is_alternative<T, limiter_config::options_type>;
 template <class T>
 concept has_text =
     limiter_options<T> ||
-    is_alternative<
-        T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
-                        queue_options, queue_order, when_full, refill, window_alignment, carry_over,
-                        limiter_stats, keyed_stats, pool_stats, share_stats, wait_histogram,
-                        snapshot<limiter_stats>, snapshot<keyed_stats>, snapshot<pool_stats>>>;
+    is_alternative<T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
+                                   queue_options, queue_order, when_full, refill, window_alignment,
+                                   carry_over, limiter_stats, key_stats, keyed_stats, pool_stats,
+                                   share_stats, wait_histogram, snapshot<limiter_stats>,
+                                   snapshot<keyed_stats>, snapshot<pool_stats>>>;
 
 template <class T>
 struct formatter : fmt::formatter<fmt::string_view> {

@@ -501,14 +501,19 @@ public:
         return detail::heaviest(n, std::span(parts), all().shards.has_shared(), part_of);
     }
 
-    /// Returns the current state of one key: capacity, remaining, debt and waiting requests. Past requests are not
-    /// counted by key.
+    /// Returns the current state of one key. Requests in the past are not counted by key.
     template <class Like>
-    [[nodiscard]] limiter_stats stats(Like const& key) const {
+    [[nodiscard]] key_stats stats(Like const& key) const {
         auto const who = look_up(key);
-        return core_that_knows(who).ask([&](room const& r, time_point now) {
-            return r.stats(who, now);
-        });
+        auto const now =
+            core_that_knows(who).ask([&](room const& r, time_point t) { return r.stats(who, t); });
+        return {.waiting = now.waiting,
+                .waiting_for = now.waiting_for,
+                .oldest_wait = now.oldest_wait,
+                .capacity = now.capacity,
+                .remaining = now.remaining,
+                .debt = now.debt,
+                .reset_after = now.reset_after};
     }
 
 private:

@@ -144,6 +144,26 @@ struct keyed_stats {
     std::uint64_t bytes = 0;
 };
 
+/// The current state of one key of a keyed limiter. Requests in the past are not counted by key.
+struct key_stats {
+    /// Waiting requests.
+    std::uint64_t waiting = 0;
+    /// Permits for which all waiting requests together ask.
+    amount waiting_for = 0;
+    /// Wait time of the first waiting request.
+    duration oldest_wait{};
+
+    /// The most permits that one request can be granted; for adaptive seats, their current number.
+    amount capacity = 0;
+    /// Permits that could be granted now if no request waited.
+    amount remaining = 0;
+    /// Permits that were taken beyond the free ones, as in `limiter_stats`.
+    amount debt = 0;
+    /// The time until `capacity` permits could be granted immediately, if none is granted before. Absent if it is
+    /// unknown, as for seats in use.
+    std::optional<duration> reset_after{};
+};
+
 /// The statistics of a limiter, a pool or a keyed limiter, with the wait times of granted requests, all of one instant;
 /// of a keyed limiter each shard is of one instant. Immediate grants are not in the wait times.
 template <class Stats>
