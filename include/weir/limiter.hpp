@@ -116,7 +116,8 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
 /// and both may outlive the execution context. Destroying the context destroys waiting handlers without a call; after
 /// that, do not call `get_executor` or any `async_` function. One thread may destroy the limiter while another destroys
 /// its context. Only destroy or assign to a moved-from limiter. As everywhere in Asio, a context must outlive the
-/// handlers that are bound to it.
+/// handlers that are bound to it. A handler must not own the last reference to the limiter's context: if its executor
+/// drops it, the destruction of the context waits for the thread that destroys the handler, and so for itself.
 ///
 /// Executors: the limiter calls `execute` of its executor, with `blocking.never`, under its lock, on any thread that
 /// uses the limiter. That function must not run its argument inline, call the limiter or its permits, or block on a

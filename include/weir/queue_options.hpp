@@ -128,7 +128,9 @@ enum class queue_order : std::uint8_t {
     ///
     /// Permits count for their partition until they are released. So a limiter has this order from its construction or
     /// never; a change throws `std::invalid_argument`. Partitions can be changed: a name that remains keeps its seats
-    /// in use. Limits by key and shared limits do not support this order.
+    /// in use and its waiting requests. The seats and requests of a removed name have no partition until the name is
+    /// added again. If more than 8 names have seats in use or waiting requests, an added name takes over the seats and
+    /// requests of a removed name. Limits by key and shared limits do not support this order.
     ///
     /// Source: Netflix concurrency-limits, AbstractPartitionedLimiter, has such partitions, but exceeds the limit
     /// instead of waiting for lent seats.
@@ -182,7 +184,8 @@ struct queue_options {
 
     /// The longest delay with which the limiter notices a deadline, 0 to an hour, so that several deadlines share one
     /// wake-up of the timer. A deadline is never noticed early, and no request is granted after its deadline. 0 is
-    /// exact, but takes a wake-up for each deadline.
+    /// exact, but takes a wake-up for each deadline. A change applies to deadlines after a time without waiting
+    /// requests.
     ///
     /// A `token_bucket` or `leaky_bucket` that can save permits also wakes up at most once per tolerance. At a higher
     /// rate the limiter grants together all requests that are due; the rate is kept, because the permits of

@@ -464,4 +464,22 @@ BOOST_AUTO_TEST_CASE(the_real_timer_grants_and_expires) {
     BOOST_TEST(done == 2);
 }
 
+BOOST_AUTO_TEST_CASE(a_change_of_the_tolerance_applies_after_a_time_without_waiting_requests) {
+    asio::io_context ctx;
+    seats kitchen{ctx, {.seats = 1}, {.tolerance = 1s}};
+    auto const seat = kitchen.try_enter();
+    visit const first(kitchen, 2s);
+    settle(ctx);
+    kitchen.configure_queue([](weir::queue_options& queue) { queue.tolerance = 0s; });
+    visit const second(kitchen, 100ms);
+    run_for(ctx, 100ms + 1ns);
+    BOOST_TEST(second.waiting());
+    run_for(ctx, 4s);
+    BOOST_TEST(first.rejected(errc::timed_out));
+    BOOST_TEST(second.rejected(errc::timed_out));
+    visit const third(kitchen, 100ms);
+    run_for(ctx, 100ms + 1ns);
+    BOOST_TEST(third.rejected(errc::timed_out));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -357,10 +357,17 @@ BOOST_AUTO_TEST_CASE(a_new_partition_can_reuse_the_slot_of_a_removed_one) {
     std::vector<permit> held;
     for (std::string const name : {"a", "b", "c", "d", "e", "f", "g", "h"})
         held.push_back(c.kitchen.try_enter(of(weir::partition_flow(name))));
+    auto const others = c.kitchen.try_enter(2);
+    c.come(of(weir::partition_flow("h")));
     c.kitchen.configure_queue([](queue_options& o) { o.partitions = {{"b", 50}, {"new", 50}}; });
     BOOST_TEST(share_of(c.kitchen, "b").in_use == 1);
-    BOOST_TEST(share_of(c.kitchen, "new").in_use == 1);  // inherited from a removed partition
+    // Inherited from a removed partition.
+    BOOST_TEST(share_of(c.kitchen, "new").in_use == 1);
+    BOOST_TEST(share_of(c.kitchen, "new").waiting == 1U);
+    BOOST_TEST(c.after(held.front()) == "0");
+    BOOST_TEST(share_of(c.kitchen, "new").in_use == 2);
     held.clear();
+    c.guests.clear();
     BOOST_TEST(share_of(c.kitchen, "b").in_use == 0);
     BOOST_TEST(share_of(c.kitchen, "new").in_use == 0);
 }
