@@ -79,7 +79,7 @@ std::string bottleneck(state const& before, state const& now) {
     if (now.draining)
         return "The proxy is shutting down and accepts no new connections.";
     for (auto const& u : now.upstreams)
-        if (std::ranges::all_of(u.servers, &server_state::out))
+        if (std::ranges::all_of(u.servers, &server_state::down))
             return fmt::format("All servers of `{}` are down; requests are still sent to them.",
                                u.name);
     hold worst;
@@ -96,7 +96,7 @@ std::string bottleneck(state const& before, state const& now) {
         return text_of(worst, std::max(elapsed, 0.001));
     for (auto const& u : now.upstreams)
         for (auto const& s : u.servers)
-            if (s.out)
+            if (s.down)
                 return fmt::format("No limit is delaying requests. Server {} of `{}` is down.",
                                    s.name, u.name);
     return "No limit is delaying requests.";

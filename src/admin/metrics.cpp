@@ -65,7 +65,7 @@ void add_stores(weir::metrics_writer& out, state const& s) {
     };
     out.family("weir_store_requests_total", "Requests to the store.", metric::counter);
     each([&](store_state const& e, std::string const& name) {
-        out.add(e.questions, {{"limit", name}});
+        out.add(e.requests, {{"limit", name}});
     });
     out.family("weir_store_failures_total", "Failed or unanswered requests to the store.",
                metric::counter);
@@ -94,7 +94,7 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
                 });
     };
     out.family("weir_upstream_server_up", "1 if the server is up, 0 if it is down.", metric::gauge);
-    each([](server_state const& one, auto add) { add(one.out ? 0.0 : 1.0); });
+    each([](server_state const& one, auto add) { add(one.down ? 0.0 : 1.0); });
     out.family("weir_upstream_connections_open", "Connections to the server, active or idle.",
                metric::gauge);
     each([](server_state const& one, auto add) { add(one.connections); });
@@ -102,14 +102,14 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
                "Requests in progress at the server (only for several servers, or with seats).",
                metric::gauge);
     each([](server_state const& one, auto add) {
-        if (one.busy)
-            add(*one.busy);
+        if (one.active)
+            add(*one.active);
     });
     out.histogram_family("weir_upstream_response_seconds", "Time to the response header.");
-    each([](server_state const& one, auto add) { add(histogram_of(one.answers)); });
+    each([](server_state const& one, auto add) { add(histogram_of(one.responses)); });
     out.family("weir_upstream_connect_failures_total", "Failed connection attempts.",
                metric::counter);
-    each([](server_state const& one, auto add) { add(one.unreachable); });
+    each([](server_state const& one, auto add) { add(one.connect_failures); });
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ struct rejected_client {
 /// Requests to a store by result.
 struct store_state {
     std::string mode;
-    std::uint64_t questions = 0;
+    std::uint64_t requests = 0;
     std::uint64_t failed = 0;
     std::uint64_t unanswered = 0;
     std::uint64_t bypassed_permits = 0;
@@ -104,12 +104,12 @@ struct latency {
 
 struct server_state {
     std::string name;
-    bool out = false;                   // down: it does not respond and gets no requests
-    std::uint64_t connections = 0;      // open, active or idle
-    std::optional<std::uint64_t> busy;  // requests in progress; empty where they are not counted
+    bool down = false;                    // it does not respond and gets no requests
+    std::uint64_t connections = 0;        // open, active or idle
+    std::optional<std::uint64_t> active;  // requests in progress; empty where they are not counted
     std::optional<weir::amount> seats;
-    latency answers;                // time to the response header
-    std::uint64_t unreachable = 0;  // failed connection attempts
+    latency responses;                   // time to the response header
+    std::uint64_t connect_failures = 0;  // failed connection attempts
 };
 
 struct upstream_state {

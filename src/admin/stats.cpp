@@ -43,8 +43,8 @@ void add(tool::json& out, limit_state const& l) {
         out.member("keys", *l.keys);
     else
         out.member("capacity", l.stats.capacity);
-    out.member("waited_in_all", tool::seconds(l.stats.waited_total))
-        .member("longest_wait", tool::seconds(l.stats.waited_max));
+    out.member("waited_total", tool::seconds(l.stats.waited_total))
+        .member("waited_max", tool::seconds(l.stats.waited_max));
     add_waits(out, "waits", l.waits);
     add_waits(out, "recent_waits", l.recent_waits);
     out.name("top_rejected").begin('[');
@@ -59,7 +59,7 @@ void add(tool::json& out, limit_state const& l) {
         out.name("store")
             .begin()
             .member("mode", e->mode)
-            .member("questions", e->questions)
+            .member("requests", e->requests)
             .member("failed", e->failed)
             .member("unanswered", e->unanswered)
             .member("bypassed_permits", e->bypassed_permits)
@@ -70,18 +70,19 @@ void add(tool::json& out, limit_state const& l) {
 void add(tool::json& out, upstream_state const& u) {
     out.begin().member("name", u.name).member("checked", u.checked).name("servers").begin('[');
     for (auto const& s : u.servers) {
-        out.begin().member("name", s.name).member("out", s.out);
+        out.begin().member("name", s.name).member("down", s.down);
         out.member("connections", s.connections);
-        if (s.busy)
-            out.member("busy", *s.busy);
+        if (s.active)
+            out.member("active", *s.active);
         if (s.seats)
             out.member("seats", *s.seats);
-        auto const answers = s.answers.count();
-        out.member("answers", answers)
-            .member(
-                "mean_latency",
-                answers == 0 ? 0.0 : tool::seconds(s.answers.total) / static_cast<double>(answers))
-            .member("unreachable", s.unreachable)
+        auto const responses = s.responses.count();
+        out.member("responses", responses)
+            .member("mean_response_time",
+                    responses == 0
+                        ? 0.0
+                        : tool::seconds(s.responses.total) / static_cast<double>(responses))
+            .member("connect_failures", s.connect_failures)
             .end();
     }
     out.end(']').end();
@@ -103,7 +104,7 @@ std::string to_json(state const& s) {
         .begin()
         .member("open", s.open_connections)
         .member("upgraded", s.open_tunnels)
-        .member("in_all", s.connections)
+        .member("total", s.connections)
         .end();
     out.name("requests").begin();
     for (auto const& [name, n] : s.requests)

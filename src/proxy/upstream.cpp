@@ -54,12 +54,12 @@ void upstream_server::serve_line() noexcept {
 admin::server_state upstream_server::state() const {
     admin::server_state s;
     s.name = name_;
-    s.out = out_;
+    s.down = down_;
     s.connections = static_cast<std::uint64_t>(std::max<std::int64_t>(open_, 0));
     if (auto const seats = seats_.load(); seats != no_limit)
         s.seats = seats;
-    s.answers = answers_.sum();
-    s.unreachable = unreachable_;
+    s.responses = responses_.sum();
+    s.connect_failures = connect_failures_;
     return s;
 }
 
@@ -74,7 +74,7 @@ upstream::upstream(net::executor const& ex, config::upstream c,
       counts_(servers_.size() > 1 || has_seats_) {
     if (!configuration_.health)
         for (auto const& s : servers_)
-            s->out_ = false;
+            s->down_ = false;
     auto const seats = config::seats_of(configuration_);
     if (!seats)
         return;
@@ -95,21 +95,21 @@ upstream::visit upstream::choose(std::span<upstream_server const* const> tried) 
     };
     auto const first = next_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-        candidate in;
-        candidate out;  // used if all servers are down
-        bool all_out = true;
+        candidate up;
+        candidate down;  // used if all servers are down
+        bool all_down = true;
         for (std::size_t i = 0; i != servers_.size(); ++i) {
             auto& s = *servers_[(first + i) % servers_.size()];
-            bool const is_out = s.out_;
-            all_out = all_out && is_out;
+            bool const is_down = s.down_;
+            all_down = all_down && is_down;
             auto const busy = s.busy_.load();
             if (busy >= s.seats_.load() || std::ranges::find(tried, &s) != tried.end())
                 continue;
-            auto& best = is_out ? out : in;
+            auto& best = is_down ? down : up;
             if (!best.server || busy < best.busy)
                 best = {&s, busy};
         }
-        auto* const best = all_out ? out.server : in.server;
+        auto* const best = all_down ? down.server : up.server;
         if (!best)
             return {};
         if (best->try_take())
@@ -123,14 +123,14 @@ admin::upstream_state upstream::state() const {
     for (auto const& s : servers_) {
         auto& one = u.servers.emplace_back(s->state());
         if (counts_)
-            one.busy = static_cast<std::uint64_t>(std::max<weir::amount>(s->busy_, 0));
+            one.active = static_cast<std::uint64_t>(std::max<weir::amount>(s->busy_, 0));
     }
     return u;
 }
 
 void upstream::note(upstream_server& server, bool reached) {
     if (!reached)
-        server.unreachable_.fetch_add(1, std::memory_order_relaxed);
+        server.connect_failures_.fetch_add(1, std::memory_order_relaxed);
     if (!configuration_.health)
         return;
     if (!reached)
@@ -145,21 +145,21 @@ void upstream::note_check(upstream_server& server, bool good) {
         return fail(server);
     }
     server.failures_ = 0;
-    if (server.out_ && ++server.successes_ >= configuration_.health->rise &&
-        server.out_.exchange(false))
-        is_out(server, false);
+    if (server.down_ && ++server.successes_ >= configuration_.health->rise &&
+        server.down_.exchange(false))
+        note_change(server, false);
 }
 
 void upstream::fail(upstream_server& server) {
-    if (++server.failures_ >= configuration_.health->fall && !server.out_.exchange(true))
-        is_out(server, true);
+    if (++server.failures_ >= configuration_.health->fall && !server.down_.exchange(true))
+        note_change(server, true);
 }
 
-void upstream::is_out(upstream_server& server, bool out) {
+void upstream::note_change(upstream_server& server, bool down) {
     server.successes_ = 0;
-    tool::say(out ? tool::level::warning : tool::level::info,
+    tool::say(down ? tool::level::warning : tool::level::info,
               fmt::format("weir-proxy: upstream {}: server {} is {}\n", configuration_.name,
-                          server.name(), out ? "down" : "up"));
+                          server.name(), down ? "down" : "up"));
     if (has_seats_)
         count_seats();
 }
@@ -172,7 +172,7 @@ void upstream::count_seats() {
     for (auto const& s : servers_) {
         auto const n = s->seats_.load();
         all += n;
-        in += s->out_ ? 0 : n;
+        in += s->down_ ? 0 : n;
     }
     seats_->limiter->change_rule(weir::seats_options{in > 0 ? in : all});
 }

@@ -46,7 +46,7 @@ public:
     [[nodiscard]] net::server_endpoints& endpoints() noexcept { return endpoints_; }
 
     /// Counts a response. `took` is the time from the request to the head of the response. Thread-safe.
-    void note_answer(net::clock::duration took) noexcept { answers_.count(took); }
+    void note_answer(net::clock::duration took) noexcept { responses_.count(took); }
     /// Its state and its counters.
     [[nodiscard]] admin::server_state state() const;
     /// No configuration names the server any more: tunnels to it must end.
@@ -90,9 +90,9 @@ private:
     std::atomic<std::size_t> waiting_ = 0;     // in `line_`
     std::atomic<std::int64_t> failures_ = 0;   // in a row
     std::atomic<std::int64_t> successes_ = 0;  // of checks, in a row, while it is down
-    std::atomic<bool> out_ = false;
-    std::atomic<std::uint64_t> unreachable_ = 0;
-    latency_counter answers_;
+    std::atomic<bool> down_ = false;
+    std::atomic<std::uint64_t> connect_failures_ = 0;
+    latency_counter responses_;
     std::atomic<bool> leaves_ = false;
 };
 
@@ -161,7 +161,7 @@ private:
     };
 
     void fail(upstream_server& server);
-    void is_out(upstream_server& server, bool out);
+    void note_change(upstream_server& server, bool down);
     void count_seats();
 
     config::upstream const configuration_;

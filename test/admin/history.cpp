@@ -265,11 +265,11 @@ BOOST_FIXTURE_TEST_CASE(is_an_upstream_without_servers_rather_than_a_limit, now_
     now.upstreams.push_back({.name = "shop", .checked = true, .servers = {}});
     now.upstreams[0].servers.resize(2);
     now.upstreams[0].servers[1].name = "b";
-    now.upstreams[0].servers[1].out = true;
+    now.upstreams[0].servers[1].down = true;
     BOOST_TEST(said().starts_with("`all` rejects"));
     rejected(one(), reason::no_permit) = 0;
     BOOST_TEST(said() == "No limit is delaying requests. Server b of `shop` is down.");
-    now.upstreams[0].servers[0].out = true;
+    now.upstreams[0].servers[0].down = true;
     BOOST_TEST(said() == "All servers of `shop` are down; requests are still sent to them.");
     now.draining = true;
     BOOST_TEST(said() == "The proxy is shutting down and accepts no new connections.");

@@ -91,8 +91,8 @@ BOOST_FIXTURE_TEST_CASE(report_which_server_is_up, one_limit) {
     servers.resize(2);
     servers[0].name = "a";
     servers[1].name = "b";
-    servers[1].out = true;
-    servers[1].busy = 3;
+    servers[1].down = true;
+    servers[1].active = 3;
     BOOST_TEST(value("weir_upstream_server_up{upstream=\"u\",server=\"a\"}") == "1");
     BOOST_TEST(value("weir_upstream_server_up{upstream=\"u\",server=\"b\"}") == "0");
     BOOST_TEST(value("weir_upstream_requests_active{upstream=\"u\",server=\"a\"}") == "");
@@ -127,14 +127,14 @@ BOOST_FIXTURE_TEST_CASE(have_the_total_of_rejections, one_limit) {
     BOOST_TEST(says("\"waited\":3"));
 }
 
-BOOST_FIXTURE_TEST_CASE(have_the_mean_latency_of_a_server, one_limit) {
+BOOST_FIXTURE_TEST_CASE(have_the_mean_response_time_of_a_server, one_limit) {
     all.upstreams.push_back({.name = "u", .checked = false, .servers = {}});
     auto& server = all.upstreams[0].servers.emplace_back();
-    BOOST_TEST(says("\"answers\":0,\"mean_latency\":0"));
-    server.answers.counts[3] = 3;
-    server.answers.counts[14] = 1;
-    server.answers.total = 10s;
-    BOOST_TEST(says("\"answers\":4,\"mean_latency\":2.5"));
+    BOOST_TEST(says("\"responses\":0,\"mean_response_time\":0"));
+    server.responses.counts[3] = 3;
+    server.responses.counts[14] = 1;
+    server.responses.total = 10s;
+    BOOST_TEST(says("\"responses\":4,\"mean_response_time\":2.5"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

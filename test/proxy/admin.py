@@ -205,7 +205,7 @@ class Admin(ProxyTest):
         self.assertEqual((limits["dry_run"]["rejected"]["no_permit"], limits["dry_run"]["dry_run"]), (3, True))
         self.assertEqual(limits["key"]["keys"], 3)
         server = told["upstreams"][0]["servers"][0]
-        self.assertEqual((server["name"], server["answers"], server["out"], server["unreachable"]),
+        self.assertEqual((server["name"], server["responses"], server["down"], server["connect_failures"]),
                          (f"127.0.0.1:{self.upstream.port}", 4, False, 0))
 
         def most():
@@ -232,7 +232,7 @@ class Admin(ProxyTest):
         seats = limit_of(proxy, "seats")
         self.assertEqual((seats["granted"], seats["granted_at_once"], seats["waited"], seats["waits"]["count"]), (2, 1, 1, 1))
         self.assertGreater(seats["waits"]["p50"], 0)
-        self.assertGreaterEqual(seats["waits"]["p50"] * 1.0001, seats["longest_wait"])
+        self.assertGreaterEqual(seats["waits"]["p50"] * 1.0001, seats["waited_max"])
         self.assertEqual(seats["recent_waits"]["count"], 1)
         wait_until(lambda: stats(proxy)["bottleneck"] == "No limit is delaying requests.")
 
@@ -255,8 +255,8 @@ class Admin(ProxyTest):
         proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
                                 f'servers = ["UPSTREAM", "127.0.0.1:{port}"]\n'
                                 'health = { every = "20ms", fall = 1 }\n')
-        wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][1]["out"])
-        self.assertEqual([s["out"] for s in stats(proxy)["upstreams"][0]["servers"]], [False, True])
+        wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][1]["down"])
+        self.assertEqual([s["down"] for s in stats(proxy)["upstreams"][0]["servers"]], [False, True])
         wait_until(lambda: stats(proxy)["bottleneck"] ==
                    f"No limit is delaying requests. Server 127.0.0.1:{port} of `shop` is down.")
         self.assertIn(f'weir_upstream_server_up{{upstream="shop",server="127.0.0.1:{port}"}} 0\n',
@@ -277,7 +277,7 @@ class Admin(ProxyTest):
             time.sleep(1)
             with contextlib.suppress(OSError):
                 came.sendall(EMPTY)
-            wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][0]["out"])
+            wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][0]["down"])
 
     # ---- Metrics
 

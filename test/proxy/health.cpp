@@ -31,7 +31,7 @@ upstream = "a"
 }
 
 bool is_out(local_proxy& proxy, std::size_t server = 0) {
-    return proxy.plan().upstreams.front()->state().servers[server].out;
+    return proxy.plan().upstreams.front()->state().servers[server].down;
 }
 
 reply status(int n) {
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(counts_requests) {
     BOOST_TEST(is_out(proxy));
     upstream.note_check(server, true);
     BOOST_TEST(!is_out(proxy));
-    BOOST_TEST(server.state().unreachable == 7u);
+    BOOST_TEST(server.state().connect_failures == 7u);
 }
 
 // Each outage needs new successes: the successes that ended the previous outage do not count.
@@ -217,7 +217,7 @@ upstream = "a"
     for (int i = 0; i != 9; ++i)
         BOOST_TEST(proxy.ask() == 502u);
     BOOST_TEST(!is_out(proxy));
-    BOOST_TEST(proxy.plan().upstreams.front()->servers().front()->state().unreachable == 9u);
+    BOOST_TEST(proxy.plan().upstreams.front()->servers().front()->state().connect_failures == 9u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

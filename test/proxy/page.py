@@ -118,7 +118,7 @@ class Page(ProxyTest):
                     return False
             servers = told["stats"]["upstreams"][0]["servers"]
             if [[row[0], *(number(row[i]) for i in (1, 3, 5))] for row in self.run_js(SERVERS)] != [
-                    [s["name"] + (": down" if s["out"] else ""), s["connections"], s["answers"], s["unreachable"]] for s in servers]:
+                    [s["name"] + (": down" if s["down"] else ""), s["connections"], s["responses"], s["connect_failures"]] for s in servers]:
                 return False
             totals = {name: number(text) for name, text in self.run_js(TOTALS).items() if name in told["stats"]["requests"]}
             return totals == told["stats"]["requests"]

@@ -503,7 +503,7 @@ class Soak(unittest.TestCase):
             place.kill()
             self.ends.wait(random.Random(f"{self.seed} {ends} for").random())
             place.start()
-            while any(s["out"] for s in stats(self.proxy)["upstreams"][0]["servers"]):
+            while any(s["down"] for s in stats(self.proxy)["upstreams"][0]["servers"]):
                 if self.ends.wait(0.02):
                     return
 
@@ -544,7 +544,7 @@ class Soak(unittest.TestCase):
         told = stats(self.proxy)
         servers = told["upstreams"][0]["servers"]
         return (told["connections"]["open"] == 0 and all(one["in_use"] == one["waiting"] == 0 for one in told["limits"]) and
-                all(s["busy"] == s["connections"] == 0 for s in servers))
+                all(s["active"] == s["connections"] == 0 for s in servers))
 
     def wait_for(self, predicate, what):
         """Waits a minute longer than other tests, because memory is released with a delay."""
