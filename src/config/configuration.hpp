@@ -75,7 +75,7 @@ struct clients_options {
     std::vector<tool::network> trusted;  // peers that may name the client
     config::forwarded_by forwarded_by = config::forwarded_by::x_forwarded_for;
     // At most, of all clients together; empty: from the open-file limit.
-    std::optional<std::int64_t> connections;
+    std::optional<std::int64_t> max_connections;
     bool abort_on_hang_up = false;
     bool pass_underscores = false;
 
@@ -88,7 +88,7 @@ struct server {
     server_address address;
     std::optional<weir::amount> seats;  // at most, concurrent requests
     // At most, active or idle; empty: from the open-file limit.
-    std::optional<std::int64_t> connections;
+    std::optional<std::int64_t> max_connections;
 
     friend bool operator==(server const&, server const&) = default;
 };
@@ -97,7 +97,7 @@ struct server {
 struct health_check {
     std::optional<std::string> path;  // requested with GET; empty: the check only connects
     weir::duration every = std::chrono::seconds(5);
-    weir::duration within = std::chrono::seconds(1);
+    weir::duration timeout = std::chrono::seconds(1);
     std::int64_t fall = 3;
     std::int64_t rise = 2;
 
@@ -223,8 +223,8 @@ struct timeouts {
     weir::duration header = std::chrono::seconds(10);  // of a request, from its first byte
     weir::duration body = std::chrono::seconds(30);  // the next part of a body, to or from a client
     weir::duration idle = std::chrono::seconds(75);  // until a client starts another request
-    weir::duration upstream = std::chrono::seconds(60);  // to connect, respond or continue
-    weir::duration keep = std::chrono::seconds(5);       // of an idle upstream connection
+    weir::duration upstream = std::chrono::seconds(60);      // to connect, respond or continue
+    weir::duration upstream_idle = std::chrono::seconds(5);  // of an idle upstream connection
 
     friend bool operator==(timeouts const&, timeouts const&) = default;
 };

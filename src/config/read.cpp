@@ -158,14 +158,14 @@ void file_reader::read_timeouts(table_reader& t) {
     t.get("body", to.body, time(1ms));
     t.get("idle", to.idle, time(1ms));
     t.get("upstream", to.upstream, time(1ms));
-    t.get("keep", to.keep, time(1ms));
+    t.get("upstream_idle", to.upstream_idle, time(1ms));
 }
 
 void file_reader::read_clients(table_reader& t) {
     auto& c = made_.clients;
     t.list("trusted", network(), [&](tool::network n, position) { c.trusted.push_back(n); });
     t.get("forwarded_by", c.forwarded_by, way_of_forwarding());
-    t.get("connections", c.connections, number(1, 1'000'000'000));
+    t.get("max_connections", c.max_connections, number(1, 1'000'000'000));
     t.get("abort_on_hang_up", c.abort_on_hang_up, flag());
     t.get("pass_underscores", c.pass_underscores, flag());
 }
@@ -204,11 +204,11 @@ void file_reader::read_upstream(table_reader& t) {
             server s;
             of.require("address", s.address, where_a_server_is());
             of.get("seats", s.seats, number(1, 1'000'000'000));
-            of.get("connections", s.connections, number(1, 1'000'000'000));
-            if (s.seats && s.connections && *s.connections < *s.seats)
-                of.problem(of.at("connections"),
-                           fmt::format("`connections` is {}, but must be at least `seats` ({})",
-                                       *s.connections, *s.seats));
+            of.get("max_connections", s.max_connections, number(1, 1'000'000'000));
+            if (s.seats && s.max_connections && *s.max_connections < *s.seats)
+                of.problem(of.at("max_connections"),
+                           fmt::format("`max_connections` is {}, but must be at least `seats` ({})",
+                                       *s.max_connections, *s.seats));
             u.servers.push_back(std::move(s));
         });
     }
@@ -220,7 +220,7 @@ void file_reader::read_upstream(table_reader& t) {
         health_check h;
         of.get("path", h.path, path("a path, such as /healthz"));
         of.get("every", h.every, time(1ms));
-        of.get("within", h.within, time(1ms));
+        of.get("timeout", h.timeout, time(1ms));
         of.get("fall", h.fall, number(1, 1000));
         of.get("rise", h.rise, number(1, 1000));
         u.health = std::move(h);

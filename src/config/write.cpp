@@ -126,14 +126,14 @@ void write(writer& w, timeouts const& t, timeouts const& by_default) {
     w.member("body", t.body, by_default.body);
     w.member("idle", t.idle, by_default.idle);
     w.member("upstream", t.upstream, by_default.upstream);
-    w.member("keep", t.keep, by_default.keep);
+    w.member("upstream_idle", t.upstream_idle, by_default.upstream_idle);
 }
 
 void write(writer& w, clients_options const& c, clients_options const& by_default) {
     w.table("clients");
     w.member("trusted", c.trusted);
     w.member("forwarded_by", c.forwarded_by, by_default.forwarded_by);
-    w.member("connections", c.connections);
+    w.member("max_connections", c.max_connections);
     w.member("abort_on_hang_up", c.abort_on_hang_up, by_default.abort_on_hang_up);
     w.member("pass_underscores", c.pass_underscores, by_default.pass_underscores);
 }
@@ -152,7 +152,7 @@ void write(writer& w, upstream const& u) {
     // Servers with only an address form a list. If one has more members, each server has a table, in the same order.
     bool plain = true;
     for (auto const& s : u.servers)
-        plain = plain && !s.seats && !s.connections;
+        plain = plain && !s.seats && !s.max_connections;
     if (plain)
         w.member("servers", u.servers);
     if (u.health) {
@@ -166,7 +166,7 @@ void write(writer& w, upstream const& u) {
         if (h.path)
             members.push_back("path = " + tool::quoted(*h.path));
         add("every", h.every, by_default.every);
-        add("within", h.within, by_default.within);
+        add("timeout", h.timeout, by_default.timeout);
         add("fall", h.fall, by_default.fall);
         add("rise", h.rise, by_default.rise);
         w.line("health",
@@ -178,7 +178,7 @@ void write(writer& w, upstream const& u) {
         w.table("[upstream.server]");
         w.line("address", value_text(s.address));
         w.member("seats", s.seats);
-        w.member("connections", s.connections);
+        w.member("max_connections", s.max_connections);
     }
 }
 

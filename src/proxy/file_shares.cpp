@@ -36,7 +36,7 @@ file_shares share_out_files(config::configuration const& c) {
     std::int64_t unsaid = 0;
     for (auto const& u : c.upstreams)
         for (auto const& s : u.servers)
-            if (auto const n = s.connections ? s.connections : s.seats)
+            if (auto const n = s.max_connections ? s.max_connections : s.seats)
                 said = std::min(said + *n, for_sockets / 2);
             else
                 ++unsaid;
@@ -45,10 +45,10 @@ file_shares share_out_files(config::configuration const& c) {
     if (unsaid > 0)
         result.upstream = std::max(left / unsaid, std::int64_t(1));
     result.clients = for_sockets - (unsaid > 0 ? for_sockets / 2 : said);
-    auto const wanted = c.clients.connections;
+    auto const wanted = c.clients.max_connections;
     if (wanted && *wanted > result.clients)
         throw std::runtime_error(fmt::format(
-            "`connections` is {}; at most {} fit into the limit of {} open files (ulimit -n)",
+            "`max_connections` is {}; at most {} fit into the limit of {} open files (ulimit -n)",
             *wanted, std::max(result.clients, std::int64_t(0)), files));
     if (result.clients < 1)
         throw std::runtime_error(

@@ -11,7 +11,7 @@ namespace proxy {
 struct file_shares {
     std::int64_t clients = 0;
     std::int64_t admin = 0;
-    std::int64_t upstream = 0;  // of each server without `connections` and `seats`
+    std::int64_t upstream = 0;  // of each server without `max_connections` and `seats`
 };
 
 /// Raises the limit of open files as far as possible and divides it. Throws `std::runtime_error` if it is too low.

@@ -17,7 +17,7 @@ struct health_checks::one {
         : context(c), dog(d), of(std::move(u)), server(std::move(s)), pause(c) {}
 
     net::task<bool> is_good();
-    net::task<bool> answers_well(net::connection& connection, net::clock::duration within);
+    net::task<bool> answers_well(net::connection& connection, net::clock::duration timeout);
 
     asio::io_context& context;
     net::watchdog& dog;
@@ -58,20 +58,20 @@ net::task<> health_checks::look_after(std::shared_ptr<one> check) {
 }
 
 net::task<bool> health_checks::one::is_good() {
-    auto const within = of->configuration().health->within;
+    auto const timeout = of->configuration().health->timeout;
     auto const began = net::clock::now();
     net::error_code ec;
-    auto const connection = co_await server->endpoints().connect(context, dog, within, ec);
+    auto const connection = co_await server->endpoints().connect(context, dog, timeout, ec);
     if (!connection || !of->configuration().health->path)
         co_return connection != nullptr;
-    co_return co_await answers_well(*connection, within - (net::clock::now() - began));
+    co_return co_await answers_well(*connection, timeout - (net::clock::now() - began));
 }
 
 // Whether the server responds to the request of the check with 2xx or 3xx.
 net::task<bool> health_checks::one::answers_well(net::connection& connection,
-                                                 net::clock::duration within) {
-    net::time_limit const sending(connection, net::direction::writing, within);
-    net::time_limit const reading(connection, net::direction::reading, within);
+                                                 net::clock::duration timeout) {
+    net::time_limit const sending(connection, net::direction::writing, timeout);
+    net::time_limit const reading(connection, net::direction::reading, timeout);
     auto const& health = *of->configuration().health;
     auto const request = "GET " + *health.path + " HTTP/1.1\r\nHost: " + server->name() +
                          "\r\nUser-Agent: weir-proxy\r\nConnection: close\r\n\r\n";

@@ -255,7 +255,9 @@ command_line::command_line(command& c, options& o) {
              "when a client disconnects, release its seat before the upstream finishes");
     add("--max-connections", "N",
         "at most N client connections; others wait (from the open-file limit)",
-        [&o](auto& n, auto& v) { o.all.clients.connections = integer(n, v, 1, 1'000'000'000); });
+        [&o](auto& n, auto& v) {
+            o.all.clients.max_connections = integer(n, v, 1, 1'000'000'000);
+        });
     add("--threads", "N", "number of worker threads (one per CPU)",
         [&o](auto& n, auto& v) { o.all.threads = integer(n, v, 1, 256); });
     add("--drain", "TIME", "time to finish active requests after SIGINT or SIGTERM (10s)",
@@ -290,7 +292,7 @@ command_line::command_line(command& c, options& o) {
         "time for the upstream to connect, to respond or to continue (60s)",
         [&o](auto& n, auto& v) { o.all.timeouts.upstream = duration(n, v, 1ms); });
     add("--upstream-idle-timeout", "TIME", "time to keep an idle upstream connection (5s)",
-        [&o](auto& n, auto& v) { o.all.timeouts.keep = duration(n, v, 1ms); });
+        [&o](auto& n, auto& v) { o.all.timeouts.upstream_idle = duration(n, v, 1ms); });
 }
 
 std::string command_line::of_file() const {
@@ -313,7 +315,7 @@ void complete(command& c, options const& o) {
     // At most one connection per seat, of all threads together. So an upstream suffices that has one worker per seat
     // and serves one connection per worker: no connection waits for a worker that has an idle one.
     if (o.seats)
-        to.servers[0].connections = config::most_seats(*o.seats);
+        to.servers[0].max_connections = config::most_seats(*o.seats);
     config::route route;
     route.upstream = to.name;
     route.upgrade.to = o.upgrade;

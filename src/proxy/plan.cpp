@@ -160,7 +160,7 @@ std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {
     auto const& c = configuration_.upstreams[i];
     for (std::size_t j = 0; j != c.servers.size(); ++j) {
         auto const& s = c.servers[j];
-        servers_[i][j]->configure(s, s.connections.value_or(s.seats.value_or(files_.upstream)));
+        servers_[i][j]->configure(s, s.max_connections.value_or(s.seats.value_or(files_.upstream)));
     }
     auto const old = before_ ? find_name(before_->upstreams, c.name) : nullptr;
     return std::make_shared<upstream>(executor_, c, servers_[i], old.get());

@@ -140,7 +140,7 @@ net::task<> relay::ask() {
     if (has_switched(reached_))
         co_return;
     if (may_be_kept())
-        shared_.upstreams.keep(std::move(upstream_), limits_.keep);
+        shared_.upstreams.keep(std::move(upstream_), limits_.upstream_idle);
     else if (is_of_client(failure_) && !configuration_.clients.abort_on_hang_up)
         co_await see_it_close();
 }

@@ -61,12 +61,12 @@ header = "5s"
 body = "20s"
 idle = "2min"
 upstream = "90s"
-keep = "1s"
+upstream_idle = "1s"
 
 [clients]
 trusted = ["10.0.0.0/8", "::1"]
 forwarded_by = "forwarded"
-connections = 5000
+max_connections = 5000
 abort_on_hang_up = true
 pass_underscores = true
 
@@ -91,7 +91,7 @@ address = "systemd:web"
 [[upstream]]
 name = "shop"
 servers = ["127.0.0.1:9000", "unix:/run/shop.sock"]
-health = { path = "/healthz", every = "1s", within = "200ms", fall = 5, rise = 1 }
+health = { path = "/healthz", every = "1s", timeout = "200ms", fall = 5, rise = 1 }
 
 [[upstream]]
 name = "search"
@@ -99,7 +99,7 @@ name = "search"
 [[upstream.server]]
 address = "10.0.0.7:9000"
 seats = 8
-connections = 9
+max_connections = 9
 
 [[upstream.server]]
 address = "[fd00::7]:9000"
@@ -327,8 +327,8 @@ BOOST_AUTO_TEST_CASE(reports_file_line_column_value_and_expected_values) {
 
 BOOST_AUTO_TEST_CASE(cannot_have_an_unknown_key) {
     BOOST_TEST(problem(with("[timeouts]\nhead = \"5s\"\n")) ==
-               "weir.toml:2:1: timeouts: unknown key `head`; valid keys: body, header, idle, keep, "
-               "upstream");
+               "weir.toml:2:1: timeouts: unknown key `head`; valid keys: body, header, idle, "
+               "upstream, upstream_idle");
     BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"3 seats\"\nrat = 1\n"))
                    .starts_with("weir.toml:4:1: limit `a`: unknown key `rat`; valid keys: "));
 }

@@ -268,7 +268,7 @@ class Admin(ProxyTest):
         with contextlib.ExitStack() as accepted, full_backlog() as (slow, others):
             proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
                                     f'servers = "127.0.0.1:{slow.getsockname()[1]}"\n'
-                                    'health = { path = "/healthz", every = "1h", within = "1500ms", fall = 1 }\n')
+                                    'health = { path = "/healthz", every = "1h", timeout = "1500ms", fall = 1 }\n')
             time.sleep(0.5)
             others.close()
             came = accepted.enter_context(slow.accept()[0])

@@ -125,7 +125,7 @@ name = "upstream"
 
 [[upstream.server]]
 address = "127.0.0.1:9"
-connections = 3
+max_connections = 3
 
 [[limit]]
 name = "per-client rate"

@@ -140,7 +140,7 @@ name = "a"
 [[upstream.server]]
 address = "UPSTREAM"
 seats = 2
-connections = 2
+max_connections = 2
 
 [[route]]
 upstream = "a"
@@ -187,7 +187,7 @@ upstream = "10s"
 name = "a"
 [[upstream.server]]
 address = "UPSTREAM"
-connections = 1
+max_connections = 1
 
 [[route]]
 upstream = "a"
@@ -259,7 +259,7 @@ BOOST_FIXTURE_TEST_CASE(continues_when_a_reload_allows_more_connections, narrow_
     }
     BOOST_TEST(proxy.upstream.connections.size() == 1u);
     auto to_three = to_one;
-    to_three.replace(to_three.find("connections = 1"), 15, "connections = 3");
+    to_three.replace(to_three.find("max_connections = 1"), 19, "max_connections = 3");
     proxy.reload(to_three);
     proxy.settle();
     BOOST_TEST(proxy.upstream.open() == 3u);

@@ -71,7 +71,7 @@ class Crowd(ProxyTest):
         wait_until(lambda: resident() - before < (most - before) / 5, "the memory")
 
     def test_more_connections_than_files_are_rejected(self):
-        with self.assertRaisesRegex(AssertionError, "`connections` is 100; at most 24 fit"):
+        with self.assertRaisesRegex(AssertionError, "`max_connections` is 100; at most 24 fit"):
             self.start("--threads", 2, "--max-connections", 100, preexec_fn=few_files)
 
 

@@ -30,7 +30,8 @@ config::configuration with(std::vector<std::optional<std::int64_t>> const& conne
     c.threads = 1;
     auto& u = c.upstreams.emplace_back();
     for (auto const& n : connections)
-        u.servers.push_back({.address = config::unix_address{"/a"}, .seats = {}, .connections = n});
+        u.servers.push_back(
+            {.address = config::unix_address{"/a"}, .seats = {}, .max_connections = n});
     return c;
 }
 
@@ -53,7 +54,7 @@ BOOST_AUTO_TEST_CASE(suffice_for_all_shares) {
         auto const shares = proxy::share_out_files(c);
         std::int64_t upstream = 0;
         for (auto const& s : c.upstreams[0].servers)
-            if (!s.connections)
+            if (!s.max_connections)
                 upstream += shares.upstream;
         BOOST_TEST(shares.clients > 0);
         BOOST_TEST(shares.clients + shares.admin + upstream < files());
@@ -84,13 +85,14 @@ BOOST_AUTO_TEST_CASE(are_divided_among_servers_without_a_number) {
 BOOST_AUTO_TEST_CASE(limit_the_connections_of_clients) {
     auto c = with({{10}});
     auto const most = proxy::share_out_files(c).clients;
-    c.clients.connections = most;
+    c.clients.max_connections = most;
     BOOST_TEST(proxy::share_out_files(c).clients == most);
-    c.clients.connections = 5;
+    c.clients.max_connections = 5;
     BOOST_TEST(proxy::share_out_files(c).clients == 5);
-    c.clients.connections = most + 1;
-    BOOST_TEST(wrong(c).starts_with("`connections` is " + std::to_string(most + 1) + "; at most " +
-                                    std::to_string(most) + " fit into the limit of "));
+    c.clients.max_connections = most + 1;
+    BOOST_TEST(wrong(c).starts_with(
+        "`max_connections` is " + std::to_string(most + 1) + "; at most " + std::to_string(most) +
+        " fit into the limit of "));
 }
 
 BOOST_AUTO_TEST_CASE(are_reserved_for_the_admin_page_only_if_it_exists) {

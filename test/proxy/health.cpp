@@ -102,9 +102,9 @@ BOOST_AUTO_TEST_CASE(without_a_path_is_a_connection) {
     BOOST_TEST(is_out(proxy));
 }
 
-// `within` covers the connection and the response together.
+// `timeout` covers the connection and the response together.
 BOOST_AUTO_TEST_CASE(is_a_response_in_time) {
-    local_proxy proxy(configuration(R"(path = "/", every = "1s", within = "500ms", fall = 1)"));
+    local_proxy proxy(configuration(R"(path = "/", every = "1s", timeout = "500ms", fall = 1)"));
     proxy.upstream.answer = [](std::string const&) { return std::nullopt; };
     proxy.check_health();
     proxy.pass(499ms);

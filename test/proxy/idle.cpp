@@ -29,7 +29,7 @@ namespace {
 std::string const with_time_limits = R"(
 [timeouts]
 idle = "60s"
-keep = "40s"
+upstream_idle = "40s"
 
 [[upstream]]
 name = "a"

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_the_help_states) {
     BOOST_TEST(c.access_log == "");
     BOOST_TEST((c.drain == 10s));
     BOOST_TEST((c.timeouts == config::timeouts{10s, 30s, 75s, 60s, 5s}));
-    BOOST_TEST(!c.upstreams.at(0).servers.at(0).connections);
+    BOOST_TEST(!c.upstreams.at(0).servers.at(0).max_connections);
     auto const limited = with({"--per-client-rate", "5/1s"});
     auto const& l = limited.limits.at(0);
     BOOST_TEST(l.queue.max_waiting == 1024);
@@ -81,9 +81,10 @@ BOOST_AUTO_TEST_CASE(create_limits_in_a_fixed_order) {
 
 // The number of connections to the upstream is at most the number of seats.
 BOOST_AUTO_TEST_CASE(limit_connections_to_the_number_of_seats) {
-    BOOST_TEST((with({"--seats", "64"}).upstreams[0].servers[0].connections == 64));
-    BOOST_TEST((with({"--seats", "adaptive 4..200"}).upstreams[0].servers[0].connections == 200));
-    BOOST_TEST(!with({"--rate", "5/1s"}).upstreams[0].servers[0].connections);
+    BOOST_TEST((with({"--seats", "64"}).upstreams[0].servers[0].max_connections == 64));
+    BOOST_TEST(
+        (with({"--seats", "adaptive 4..200"}).upstreams[0].servers[0].max_connections == 200));
+    BOOST_TEST(!with({"--rate", "5/1s"}).upstreams[0].servers[0].max_connections);
 }
 
 BOOST_AUTO_TEST_CASE(of_a_store_require_a_rate_and_patience) {
@@ -164,7 +165,7 @@ BOOST_AUTO_TEST_CASE(are_printed_as_a_configuration) {
     auto const text =
         write(with({"--seats", "64", "--rate", "100/1s burst 20", "--patience", "3s"}));
     BOOST_TEST(has(text, "rule = \"100/1s burst 20\"\nqueue = \"patience 3s\"\n"));
-    BOOST_TEST(has(text, "connections = 64\n"));
+    BOOST_TEST(has(text, "max_connections = 64\n"));
     BOOST_TEST(has(text, "limits = [\"seats\", \"rate\"]\n"));
 }
 

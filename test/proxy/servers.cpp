@@ -93,8 +93,8 @@ BOOST_AUTO_TEST_SUITE(after_a_reload)
 
 // If a later reload names a server again, the server still counts its active requests.
 BOOST_AUTO_TEST_CASE(a_server_keeps_its_connections) {
-    auto const here = upstream(server("UPSTREAM", "connections = 1"));
-    auto const there = upstream(server("OTHER", "connections = 1"));
+    auto const here = upstream(server("UPSTREAM", "max_connections = 1"));
+    auto const there = upstream(server("OTHER", "max_connections = 1"));
     for (int reloads = 1; reloads != 4; ++reloads) {
         local_proxy proxy(here);
         clients some(proxy);

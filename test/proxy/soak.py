@@ -431,7 +431,7 @@ class Soak(unittest.TestCase):
                 '[clients]\ntrusted = ["127.0.0.1/32"]\n'
                 '[admin]\naddress = "127.0.0.1:0"\nwrite = true\n'
                 # A slow server does not count as a failed one.
-                '[[upstream]]\nname = "shop"\nhealth = { path = "/healthz", every = "50ms", within = "30s", fall = 2, rise = 1 }\n')
+                '[[upstream]]\nname = "shop"\nhealth = { path = "/healthz", every = "50ms", timeout = "30s", fall = 2, rise = 1 }\n')
         # Whichever server is killed, the other servers have seats for all requests that the limit `seats` grants.
         for place, seats in zip(self.places, (12, 12, values["c"])):
             if seats:

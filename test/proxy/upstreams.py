@@ -116,7 +116,7 @@ class Servers(ProxyTest):
 
                 self.other.script["/healthz"] = health
                 proxy = self.start_with(self.both(
-                    f'health = {{ {path}every = "20ms", within = "1s", fall = 2, rise = 2 }}\n'))
+                    f'health = {{ {path}every = "20ms", timeout = "1s", fall = 2, rise = 2 }}\n'))
                 if path:
                     wait_until(lambda: len(reached) > 3)
                     healthy.clear()
