@@ -129,8 +129,8 @@ void site::open(net::endpoint const& at, std::string name) {
     core_->listener.open(at, std::move(name));
 }
 
-net::listener::door const* site::door() const {
-    auto const& all = core_->listener.doors();
+net::listener::acceptor const* site::acceptor() const {
+    auto const& all = core_->listener.acceptors();
     return all.empty() ? nullptr : &all.front();
 }
 

@@ -47,7 +47,7 @@ public:
     /// Listens on `at`. Throws `boost::system::system_error` if it cannot.
     void open(net::endpoint const& at, std::string name);
     /// The listening socket; null if there is none.
-    [[nodiscard]] net::listener::door const* door() const;
+    [[nodiscard]] net::listener::acceptor const* acceptor() const;
 
     void start();
     /// Records the current state and sends it to all watchers. Call it once a second after `start`.

@@ -132,7 +132,7 @@ void compose_switch(std::string& out, answer_head const& answer, std::string_vie
     out.append("\r\n");
 }
 
-void compose(std::string& out, own_answer const& answer, unsigned version, bool keep_alive,
+void compose(std::string& out, own_response const& answer, unsigned version, bool keep_alive,
              std::string_view date) {
     add_status(out, answer.status,
                beast::obsolete_reason(static_cast<beast::status>(answer.status)));

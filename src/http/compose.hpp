@@ -40,7 +40,7 @@ void compose_switch(std::string& out, answer_head const& answer, std::string_vie
                     field_changes const& changes, std::string_view lines);
 
 /// A response by the proxy itself.
-struct own_answer {
+struct own_response {
     unsigned status = 0;
     std::string_view type = {};  // of its body
     std::size_t length = 0;
@@ -52,7 +52,7 @@ struct own_answer {
     return status >= 200 && status != 204 && status != 304;
 }
 /// Writes the header of a response by the proxy itself.
-void compose(std::string& out, own_answer const& answer, unsigned version, bool keep_alive,
+void compose(std::string& out, own_response const& answer, unsigned version, bool keep_alive,
              std::string_view date);
 
 /// Appends the other pieces to `head`, which is the first piece, if they are so small that copying costs less than

@@ -35,7 +35,7 @@ listener::~listener() {
     close();
 }
 
-listener::door& listener::open(endpoint const& at, std::string name) {
+listener::acceptor& listener::open(endpoint const& at, std::string name) {
     auto path = path_of(at);
     if (!path.empty())
         remove_if_nobody_listens(context_, at, path);
@@ -53,7 +53,7 @@ listener::door& listener::open(endpoint const& at, std::string name) {
     return ready(made);
 }
 
-listener::door& listener::adopt(int socket, std::string name) {
+listener::acceptor& listener::adopt(int socket, std::string name) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     int const family = ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0
@@ -69,50 +69,50 @@ listener::door& listener::adopt(int socket, std::string name) {
     return ready(made);
 }
 
-listener::door& listener::ready(door& one) {
+listener::acceptor& listener::ready(acceptor& one) {
     one.acceptor_.non_blocking(true);
     if (started_)
         accept(one);
     return one;
 }
 
-listener::door& listener::add(std::string name) {
-    return doors_.emplace_back(door(context_, std::move(name)));
+listener::acceptor& listener::add(std::string name) {
+    return acceptors_.emplace_back(acceptor(context_, std::move(name)));
 }
 
 void listener::start(handlers h) {
     handlers_ = std::move(h);
     started_ = true;
-    for (auto& one : doors_)
+    for (auto& one : acceptors_)
         accept(one);
 }
 
 void listener::close() {
-    while (!doors_.empty())
-        close(doors_.front());
+    while (!acceptors_.empty())
+        close(acceptors_.front());
 }
 
-void listener::close(door& one) {
+void listener::close(acceptor& one) {
     error_code ignored;
     one.acceptor_.close(ignored);
     one.pause_.cancel();
     if (!one.path_.empty())
         ::unlink(one.path_.c_str());
     one.closed_ = true;
-    auto const at = std::ranges::find(doors_, &one, [](door& d) { return &d; });
+    auto const at = std::ranges::find(acceptors_, &one, [](acceptor& d) { return &d; });
     if (one.pending_ == 0)
-        doors_.erase(at);
+        acceptors_.erase(at);
     else
-        closed_.splice(closed_.end(), doors_, at);
+        closed_.splice(closed_.end(), acceptors_, at);
 }
 
 // Ends one operation that refers to the socket.
-void listener::forget(door& one) {
+void listener::forget(acceptor& one) {
     if (--one.pending_ == 0 && one.closed_)
-        closed_.erase(std::ranges::find(closed_, &one, [](door& d) { return &d; }));
+        closed_.erase(std::ranges::find(closed_, &one, [](acceptor& d) { return &d; }));
 }
 
-void listener::accept(door& at) {
+void listener::accept(acceptor& at) {
     at.waits_ = is_full();
     if (at.waits_) {
         complain("all " + std::to_string(most_) + " connections are in use; new clients wait");
@@ -135,7 +135,7 @@ void listener::accept(door& at) {
 }
 
 // Accepts pending connections, at most 64 at a time and at most up to the maximum.
-error_code listener::let_in(door& at) {
+error_code listener::let_in(acceptor& at) {
     error_code ec;
     for (int n = 0; n != 64 && !is_full(); ++n) {
         auto socket = at.acceptor_.accept(handlers_.next_context(), ec);
@@ -148,12 +148,12 @@ error_code listener::let_in(door& at) {
         take_in(std::move(socket), at);
     }
     if (is_full())
-        for (auto& other : doors_)
+        for (auto& other : acceptors_)
             other.acceptor_.cancel(ec);  // each then waits until a connection closes
     return {};
 }
 
-void listener::take_in(stream_socket socket, door const& by) {
+void listener::take_in(stream_socket socket, acceptor const& by) {
     error_code gone;
     auto const from = socket.remote_endpoint(gone);
     if (gone)
@@ -162,7 +162,7 @@ void listener::take_in(stream_socket socket, door const& by) {
     handlers_.accepted(std::move(socket), from, admission(*this), by);
 }
 
-void listener::pause(door& at) {
+void listener::pause(acceptor& at) {
     ++at.pending_;
     at.pause_.expires_after(std::chrono::milliseconds(100));
     at.pause_.async_wait([this, &at](error_code) {
@@ -177,7 +177,7 @@ void listener::leave() noexcept {
     if (open_.fetch_sub(1) != most_)
         return;
     asio::post(context_, [this] {
-        for (auto& one : doors_)
+        for (auto& one : acceptors_)
             if (one.waits_)
                 accept(one);
     });

@@ -32,7 +32,7 @@ public:
     };
 
     /// A listening socket. Closing it removes the file of a unix socket.
-    class door {
+    class acceptor {
     public:
         [[nodiscard]] endpoint listens_at() const { return acceptor_.local_endpoint(); }
         /// The name that `open` or `adopt` received.
@@ -43,7 +43,7 @@ public:
 
     private:
         friend class listener;
-        door(asio::io_context& context, std::string name)
+        acceptor(asio::io_context& context, std::string name)
             : acceptor_(context), pause_(context), name_(std::move(name)) {}
 
         stream_acceptor acceptor_;
@@ -63,40 +63,40 @@ public:
     /// socket. `trouble` receives the reason why connections cannot be accepted now, at most once a minute.
     struct handlers {
         std::function<asio::io_context&()> next_context;
-        std::function<void(stream_socket, endpoint, admission, door const&)> accepted;
+        std::function<void(stream_socket, endpoint, admission, acceptor const&)> accepted;
         std::function<void(std::string)> trouble;
     };
     void start(handlers h);
 
     /// Listens on `at`; other sockets may be accepting already. Throws `boost::system::system_error` if it cannot.
     /// Replaces the file of a unix socket unless a program listens on it.
-    door& open(endpoint const& at, std::string name);
+    acceptor& open(endpoint const& at, std::string name);
     /// Accepts on a socket that is already listening, and takes ownership of it.
-    door& adopt(int socket, std::string name);
+    acceptor& adopt(int socket, std::string name);
 
     /// Stops accepting on this socket and removes it.
-    void close(door& one);
+    void close(acceptor& one);
     /// Stops accepting on all sockets and removes them.
     void close();
 
-    [[nodiscard]] std::list<door> const& doors() const noexcept { return doors_; }
-    [[nodiscard]] std::list<door>& doors() noexcept { return doors_; }
+    [[nodiscard]] std::list<acceptor> const& acceptors() const noexcept { return acceptors_; }
+    [[nodiscard]] std::list<acceptor>& acceptors() noexcept { return acceptors_; }
 
 private:
-    door& add(std::string name);
-    door& ready(door& one);
+    acceptor& add(std::string name);
+    acceptor& ready(acceptor& one);
     [[nodiscard]] bool is_full() const noexcept { return open_.load() >= most_; }
-    void accept(door& at);
-    error_code let_in(door& at);
-    void take_in(stream_socket socket, door const& by);
-    void pause(door& at);
-    void forget(door& one);
+    void accept(acceptor& at);
+    error_code let_in(acceptor& at);
+    void take_in(stream_socket socket, acceptor const& by);
+    void pause(acceptor& at);
+    void forget(acceptor& one);
     void leave() noexcept;
     void complain(std::string what);
 
     asio::io_context& context_;
-    std::list<door> doors_;
-    std::list<door> closed_;  // with pending operations
+    std::list<acceptor> acceptors_;
+    std::list<acceptor> closed_;  // with pending operations
     handlers handlers_;
     bool started_ = false;
     std::int64_t const most_;

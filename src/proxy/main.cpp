@@ -76,9 +76,9 @@ std::string text_of(std::vector<config::limit> const& limits) {
                            : fmt::format("up to {}", tool::to_text(patience)));
 }
 
-std::string url_of(net::listener::door const& door) {
-    auto const tcp = net::tcp_endpoint(door.listens_at());
-    auto const& name = door.name();
+std::string url_of(net::listener::acceptor const& acceptor) {
+    auto const tcp = net::tcp_endpoint(acceptor.listens_at());
+    auto const& name = acceptor.name();
     return tcp && name.find(':') != name.npos && !name.starts_with("systemd:")
                ? fmt::format("http://{}:{}", name.substr(0, name.rfind(':')), tcp->port())
                : name;
@@ -87,13 +87,13 @@ std::string url_of(net::listener::door const& door) {
 // The first line of output: listeners, servers, limits and the status page.
 std::string greeting(server const& proxy, config::configuration const& c, bool demo) {
     std::vector<std::string> from;
-    for (auto const& door : proxy.doors())
-        from.push_back(url_of(door));
+    for (auto const& acceptor : proxy.acceptors())
+        from.push_back(url_of(acceptor));
     std::vector<std::string> to;
     for (auto const& u : c.upstreams)
         for (auto const& s : u.servers)
             to.push_back(to_string(s.address));
-    auto const* const admin = proxy.admin_door();
+    auto const* const admin = proxy.admin_acceptor();
     return fmt::format(
         "weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
         demo ? "demo backend (300 ms per request)" : fmt::format("{}", fmt::join(to, ", ")),

@@ -1,6 +1,6 @@
 #include "operator_view.hpp"
 
-#include "doors.hpp"
+#include "listeners.hpp"
 #include "observe.hpp"
 #include "tool/trouble.hpp"
 

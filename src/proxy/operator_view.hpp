@@ -39,8 +39,8 @@ public:
     /// Opens the admin listener if the configuration has one. Throws `std::runtime_error` if it cannot be opened.
     void open(config::admin_options const& a, std::int64_t most_connections);
     /// The admin listener; null if the configuration has none.
-    [[nodiscard]] net::listener::door const* door() const {
-        return site_ ? site_->door() : nullptr;
+    [[nodiscard]] net::listener::acceptor const* acceptor() const {
+        return site_ ? site_->acceptor() : nullptr;
     }
     /// Begins to serve the page, and updates its numbers each second.
     void start();

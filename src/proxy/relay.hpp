@@ -68,7 +68,7 @@ private:
     net::task<> upload();
     void end_upload() noexcept;
 
-    // The response: see relay_answer.cpp.
+    // The response: see relay_response.cpp.
     net::task<> download();
     net::task<bool> read_answer_head();
     net::task<bool> pass_on_interim();

@@ -19,17 +19,17 @@ namespace proxy {
 
 server::server(config::configuration const& c, reloader::reader again)
     : shares_(share_out_files(c)),
-      doors_(context_, shares_.clients),
+      listeners_(context_, shares_.clients),
       reloader_(context_, std::move(again), plan_, [this](plan_maker& maker) { apply(maker); }),
       signals_(context_),
       bound_(context_) {
     tool::set_level(c.log_level);
     plan_maker maker(context_.get_executor(), c, shares_, nullptr);
-    auto opening = doors_.open(c);
-    doors_.check_for_loops(maker);
+    auto opening = listeners_.open(c);
+    listeners_.check_for_loops(maker);
     plan_ = maker.make();
     opening.keep();
-    doors_.follow(c);
+    listeners_.follow(c);
     note_limits();
     open_log(c.access_log);
     auto* const log = log_ ? &*log_ : nullptr;
@@ -93,7 +93,7 @@ void server::let_clients_in() {
     if (phase_ != phase::starting)
         return;
     phase_ = phase::serving;
-    doors_.start(
+    listeners_.start(
         {.next_context = [this]() -> asio::io_context& { return threads_.next().context(); },
          .accepted =
              [this](auto socket, auto const& from, auto admission, auto const& by) {
@@ -106,7 +106,7 @@ void server::let_clients_in() {
 }
 
 void server::start_session(net::stream_socket socket, net::endpoint const& from,
-                           net::listener::admission a, net::listener::door const& by) {
+                           net::listener::admission a, net::listener::acceptor const& by) {
     auto& w = threads_.next();
     threads_.advance();
     auto const tcp = net::tcp_endpoint(from);
@@ -143,13 +143,13 @@ void server::reload() {
 
 void server::apply(plan_maker& maker) {
     auto const& c = maker.configuration();
-    auto opening = doors_.open(c);
-    doors_.check_for_loops(maker);
+    auto opening = listeners_.open(c);
+    listeners_.check_for_loops(maker);
     plan_ = maker.make();
     opening.keep();
     threads_.on_each([p = plan_](worker& w) { w.use(p); });
     tool::set_level(c.log_level);
-    doors_.follow(c);
+    listeners_.follow(c);
     note_limits();
     checks_.emplace(context_, dog_, plan_);
     prepare_stores(context_, *plan_, [] {});
@@ -159,7 +159,7 @@ void server::drain() {
     phase_ = phase::draining;
     reloader_.stop();
     checks_.reset();
-    doors_.close();
+    listeners_.close();
     threads_.drain();
     bound_.expires_after(plan_->configuration.drain);
     bound_.async_wait([this](net::error_code ec) {

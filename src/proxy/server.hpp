@@ -1,9 +1,9 @@
 #pragma once
 
 #include "config/configuration.hpp"
-#include "doors.hpp"
 #include "file_shares.hpp"
 #include "health.hpp"
+#include "listeners.hpp"
 #include "net/asio.hpp"
 #include "net/listener.hpp"
 #include "net/watchdog.hpp"
@@ -37,9 +37,13 @@ public:
     explicit server(config::configuration const& c, reloader::reader again = nullptr);
     ~server();
 
-    [[nodiscard]] std::list<net::listener::door> const& doors() const { return doors_.all(); }
+    [[nodiscard]] std::list<net::listener::acceptor> const& acceptors() const {
+        return listeners_.all();
+    }
     /// The listener of the status page and the metrics; null without one.
-    [[nodiscard]] net::listener::door const* admin_door() const { return view_->door(); }
+    [[nodiscard]] net::listener::acceptor const* admin_acceptor() const {
+        return view_->acceptor();
+    }
 
     /// Serves until SIGINT or SIGTERM, and then until the active requests end.
     void run();
@@ -52,7 +56,7 @@ private:
     void note_limits();
     void let_clients_in();
     void start_session(net::stream_socket socket, net::endpoint const& from,
-                       net::listener::admission a, net::listener::door const& by);
+                       net::listener::admission a, net::listener::acceptor const& by);
     void apply(plan_maker& maker);
     void listen_to_signals();
     void reload();
@@ -62,7 +66,7 @@ private:
     file_shares shares_;
     asio::io_context context_{1};  // of the listeners and the limits, on the caller's thread
     net::watchdog dog_{context_};
-    proxy::doors doors_;
+    proxy::listeners listeners_;
     std::optional<tool::log_file> log_;
     std::shared_ptr<plan const> plan_;          // in force
     std::vector<std::weak_ptr<limit>> limits_;  // of all plans, while they exist

@@ -2,7 +2,7 @@
 
 #include "client.hpp"
 #include "http/accept.hpp"
-#include "own_answer.hpp"
+#include "own_response.hpp"
 #include "reading.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -236,7 +236,7 @@ conclusion session::rejected(exchange& x, route const& to, entry const& entered)
 net::task<next> session::answer(workspace& w, plan const& p, conclusion const& end) {
     auto& x = w.current;
     auto const after = draining() ? last_after(end) : end.after;
-    auto out = write_answer(
+    auto out = write_response(
         x, p.configuration.bodies, end.say, after == next::request, shared_.for_relays.date.now());
     net::error_code ec;
     if (!client_.send_now(out, ec)) {

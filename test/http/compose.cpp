@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_SUITE(a_response_of_the_proxy)
 
 BOOST_AUTO_TEST_CASE(has_a_header) {
     std::string out = "previous content";
-    http::own_answer const rejection{
+    http::own_response const rejection{
         .status = 503, .type = "text/plain", .length = 8, .retry_after = 2s, .lines = "A: 1\r\n"};
     http::compose(out, rejection, 11, true, date);
     auto const head =

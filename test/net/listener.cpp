@@ -28,7 +28,7 @@ struct listening {
         listener->start({.next_context = [this]() -> asio::io_context& { return context; },
                          .accepted =
                              [this](net::stream_socket socket, net::endpoint const& from,
-                                    net::listener::admission a, net::listener::door const& by) {
+                                    net::listener::admission a, net::listener::acceptor const& by) {
                                  sockets.push_back(std::move(socket));
                                  came_by.push_back(by.name());
                                  came_from.push_back(from);
@@ -50,7 +50,7 @@ struct listening {
 
     asio::io_context context;
     std::optional<net::listener> listener;
-    net::listener::door* first = nullptr;
+    net::listener::acceptor* first = nullptr;
     std::list<net::stream_socket> clients;
     std::list<net::stream_socket> sockets;
     std::vector<net::endpoint> came_from;
@@ -153,7 +153,7 @@ BOOST_FIXTURE_TEST_CASE(one_socket_can_be_closed_alone, listening) {
     auto const there = second.listens_at();
     context.poll();
     listener->close(second);
-    BOOST_TEST(listener->doors().size() == 1U);
+    BOOST_TEST(listener->acceptors().size() == 1U);
     BOOST_CHECK_THROW(connect(there), boost::system::system_error);
     connect();
     run_until(context, [&] { return came_by.size() == 1U; });
@@ -188,8 +188,8 @@ BOOST_FIXTURE_TEST_CASE(a_socket_opened_elsewhere_can_be_adopted, listening) {
     open(100);
     net::tcp_acceptor elsewhere(context, {asio::ip::address_v4::loopback(), 0});
     auto const there = elsewhere.local_endpoint();
-    auto& door = listener->adopt(elsewhere.release(), "inherited");
-    BOOST_TEST((door.listens_at() == net::endpoint(there)));
+    auto& acceptor = listener->adopt(elsewhere.release(), "inherited");
+    BOOST_TEST((acceptor.listens_at() == net::endpoint(there)));
     connect(there);
     run_until(context, [&] { return came_by.size() == 1U; });
     BOOST_TEST(came_by[0] == "inherited");

@@ -213,7 +213,7 @@ local_proxy::local_proxy(std::string const& configuration, tool::log_file* log)
         {.next_context = [this]() -> boost::asio::io_context& { return worker_.context(); },
          .accepted =
              [this](net::stream_socket socket, net::endpoint const&,
-                    net::listener::admission admission, net::listener::door const&) {
+                    net::listener::admission admission, net::listener::acceptor const&) {
                  using proxy::session;
                  auto const how = is_introduced ? proxy::introduced::by_a_balancer
                                                 : proxy::introduced::by_itself;

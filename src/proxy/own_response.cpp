@@ -1,11 +1,11 @@
-#include "own_answer.hpp"
+#include "own_response.hpp"
 
 #include "http/compose.hpp"
 
 namespace proxy {
 
-http::gather write_answer(exchange& x, std::span<config::body const> bodies, problem const& what,
-                          bool keep_alive, std::string_view date) {
+http::gather write_response(exchange& x, std::span<config::body const> bodies, problem const& what,
+                            bool keep_alive, std::string_view date) {
     auto const body = choose_body(bodies, what, x.kept.accept, x.body);
     bool const has_body = x.request.head.method != http::verb::head && http::has_body(what.status);
     x.record.status = what.status;

@@ -21,10 +21,10 @@ namespace proxy {
 [[nodiscard]] std::string why_not(net::error_code ec);
 
 /// The listening sockets of the current configuration.
-class doors {
+class listeners {
 public:
     /// `most`: the largest number of open connections.
-    doors(asio::io_context& context, std::int64_t most) : listener_(context, most) {}
+    listeners(asio::io_context& context, std::int64_t most) : listener_(context, most) {}
 
     /// Sockets that were opened for a new configuration. The destructor closes them, unless `keep` was called.
     class opening {
@@ -36,9 +36,9 @@ public:
         void keep() noexcept { opened_.clear(); }
 
     private:
-        friend class doors;
+        friend class listeners;
         net::listener& listener_;
-        std::vector<net::listener::door*> opened_;
+        std::vector<net::listener::acceptor*> opened_;
     };
 
     /// Opens the listeners of `c` that are not open yet. If it cannot open one of them, it opens none and throws
@@ -51,8 +51,8 @@ public:
     /// this proxy until no connection is left.
     void check_for_loops(plan_maker const& maker) const;
 
-    [[nodiscard]] std::list<net::listener::door> const& all() const noexcept {
-        return listener_.doors();
+    [[nodiscard]] std::list<net::listener::acceptor> const& all() const noexcept {
+        return listener_.acceptors();
     }
     void start(net::listener::handlers h) { listener_.start(std::move(h)); }
     void close() { listener_.close(); }

@@ -12,8 +12,8 @@ namespace proxy {
 
 /// Composes the proxy's response for `what`, in the media type that the client prefers. Its texts are in `x` and
 /// `bodies`. Sets the status and the size in `x.record`.
-[[nodiscard]] http::gather write_answer(exchange& x, std::span<config::body const> bodies,
-                                        problem const& what, bool keep_alive,
-                                        std::string_view date);
+[[nodiscard]] http::gather write_response(exchange& x, std::span<config::body const> bodies,
+                                          problem const& what, bool keep_alive,
+                                          std::string_view date);
 
 }  // namespace proxy

@@ -1,4 +1,4 @@
-#include "doors.hpp"
+#include "listeners.hpp"
 
 #include "net/resolve.hpp"
 
@@ -35,16 +35,18 @@ net::endpoint endpoint_of(config::listen_address const& at) {
     return found.front();
 }
 
-doors::opening::~opening() {
-    for (auto* const door : opened_)
-        listener_.close(*door);
+listeners::opening::~opening() {
+    for (auto* const acceptor : opened_)
+        listener_.close(*acceptor);
 }
 
-bool doors::is_open(std::string const& name) const {
-    return std::ranges::any_of(all(), [&](auto const& door) { return door.name() == name; });
+bool listeners::is_open(std::string const& name) const {
+    return std::ranges::any_of(all(), [&](auto const& acceptor) {
+        return acceptor.name() == name;
+    });
 }
 
-doors::opening doors::open(config::configuration const& c) {
+listeners::opening listeners::open(config::configuration const& c) {
     opening made(listener_);
     for (auto const& l : c.listeners)
         if (!is_open(to_string(l.address)))
@@ -52,7 +54,7 @@ doors::opening doors::open(config::configuration const& c) {
     return made;
 }
 
-void doors::open(config::listener const& l, opening& o) {
+void listeners::open(config::listener const& l, opening& o) {
     auto const name = to_string(l.address);
     auto const* const named = std::get_if<config::inherited_sockets>(&l.address);
     try {
@@ -74,28 +76,28 @@ void doors::open(config::listener const& l, opening& o) {
     }
 }
 
-void doors::follow(config::configuration const& c) {
-    std::vector<net::listener::door*> unnamed;
-    for (auto& door : listener_.doors()) {
+void listeners::follow(config::configuration const& c) {
+    std::vector<net::listener::acceptor*> unnamed;
+    for (auto& acceptor : listener_.acceptors()) {
         auto const l = std::ranges::find_if(c.listeners, [&](auto const& one) {
-            return to_string(one.address) == door.name();
+            return to_string(one.address) == acceptor.name();
         });
         if (l == c.listeners.end())
-            unnamed.push_back(&door);
+            unnamed.push_back(&acceptor);
         else
-            door.set_introduced(l->proxy_protocol);
+            acceptor.set_introduced(l->proxy_protocol);
     }
-    for (auto* const door : unnamed)
-        listener_.close(*door);
+    for (auto* const acceptor : unnamed)
+        listener_.close(*acceptor);
 }
 
-void doors::check_for_loops(plan_maker const& maker) const {
+void listeners::check_for_loops(plan_maker const& maker) const {
     for (auto const& to : maker.endpoints())
-        for (auto const& door : all())
-            if (net::leads_back(to, door.listens_at()))
+        for (auto const& acceptor : all())
+            if (net::leads_back(to, acceptor.listens_at()))
                 throw std::runtime_error(
                     fmt::format("server {} is an address of this proxy ({}): requests would loop",
-                                net::to_string(to), door.name()));
+                                net::to_string(to), acceptor.name()));
 }
 
 }  // namespace proxy
