@@ -188,7 +188,7 @@ std::vector<row> const& rows() {
          {"0", "1000000001", "\"5\""},
          "a number from 1 to 1000000000"},
         {server,
-         "seats = 5\nconnections",
+         "seats = 5\nmax_connections",
          {"5", "6"},
          {"4"},
          "`max_connections` is 4, but must be at least `seats` (5)"},

@@ -427,7 +427,7 @@ class Soak(unittest.TestCase):
 
     def config(self, values):
         text = (f'access_log = "{self.log}"\nthreads = 2\n'
-                '[timeouts]\nheader = "60s"\nbody = "60s"\nkeep = "1s"\n'
+                '[timeouts]\nheader = "60s"\nbody = "60s"\nupstream_idle = "1s"\n'
                 '[clients]\ntrusted = ["127.0.0.1/32"]\n'
                 '[admin]\naddress = "127.0.0.1:0"\nwrite = true\n'
                 # A slow server does not count as a failed one.

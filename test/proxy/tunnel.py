@@ -295,7 +295,7 @@ class Held(TunnelTest):
         wait_until(lambda: in_use() == [0, 0])
 
     def test_a_tunnel_may_hold_seats_until_the_handshake_ends(self):
-        config = ('[[upstream]]\nname = "shop"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 1\nconnections = 1\n' +
+        config = ('[[upstream]]\nname = "shop"\n[[upstream.server]]\naddress = "UPSTREAM"\nseats = 1\nmax_connections = 1\n' +
                   limit("seats", "1 seats") + limit("rate", "4/1h") + route('to = "echo"\nseats = "handshake"', '["seats", "rate"]'))
         proxy = self.start_with(config)
         tunnels = [self.over(proxy) for _ in range(3)]
