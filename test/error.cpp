@@ -3,6 +3,7 @@
 #include "support/printing.hpp"
 
 #include <boost/asio/error.hpp>
+#include <boost/assert/source_location.hpp>
 #include <boost/system/errc.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -19,6 +20,7 @@ using namespace std::chrono_literals;
 using weir::errc;
 using weir::error_code;
 namespace generic = boost::system::errc;
+using boost::system::generic_category;
 
 namespace {
 
@@ -123,6 +125,22 @@ BOOST_AUTO_TEST_CASE(names_the_library_and_the_reason) {
         BOOST_TEST(what.starts_with("weir"), what);
         BOOST_TEST(what.find(make_error_code(e).message()) != std::string::npos, what);
     }
+}
+
+// Boost.System appends the place in the source code from which a code comes.
+BOOST_AUTO_TEST_CASE(names_no_place_in_the_source_code) {
+    static constexpr boost::source_location place = BOOST_CURRENT_LOCATION;
+    error_code const ec(generic::connection_refused, generic_category(), &place);
+    BOOST_TEST_REQUIRE(std::string(ec.what()).find("error.cpp") != std::string::npos);
+    BOOST_TEST(std::string(weir::rejection(ec, {}).what()) ==
+               "weir: " + ec.message() + " [generic:" + std::to_string(ec.value()) + "]");
+
+    boost::system::system_error const failure(ec, "connect");
+    weir::checkout_rejection const rejected(errc::timed_out, std::make_exception_ptr(failure));
+    BOOST_TEST(std::string(rejected.what()) ==
+               "weir: " + make_error_code(errc::timed_out).message() +
+                   " [weir:2]; cannot create an object: connect: " + ec.message() +
+                   " [generic:" + std::to_string(ec.value()) + "]");
 }
 
 BOOST_AUTO_TEST_CASE(can_be_a_cancellation) {

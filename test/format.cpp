@@ -110,7 +110,8 @@ BOOST_AUTO_TEST_CASE(a_chain_rejection_shows_the_reason_and_the_limiter) {
 BOOST_AUTO_TEST_CASE(a_pool_shows_the_state_of_its_objects) {
     reads(weir::checkout_rejection(
               weir::errc::timed_out, std::make_exception_ptr(std::runtime_error("no server"))),
-          "weir: timed out while waiting [weir:2]; cannot create an object: no server");
+          "weir: no permit became available within the patience [weir:2]; cannot create an object: "
+          "no server");
     reads(weir::checkout_rejection(weir::errc::closed, nullptr),
           "weir: the limiter is closed [weir:7]");
     weir::pool_stats stats;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 using namespace std::chrono_literals;
@@ -114,6 +115,20 @@ BOOST_AUTO_TEST_CASE(have_valid_partitions) {
                           says("weir::partitions: more than 8 partitions"));
 }
 
+BOOST_AUTO_TEST_CASE(have_a_valid_name) {
+    BOOST_TEST(queue_options().name.empty());
+    BOOST_CHECK_NO_THROW(validate({.name = "of_15_letters__"}));
+    BOOST_CHECK_NO_THROW(validate({.name = std::string("a.b-C")}));
+    for (std::string const name : {"a b", "a:b", "\n"})
+        BOOST_CHECK_EXCEPTION(validate({.name = name}), std::invalid_argument,
+                              says("weir::queue_options: invalid name `" + name +
+                                   "`: use letters, digits, `_`, `-` and `.`"));
+    BOOST_CHECK_EXCEPTION(
+        weir::limiter_name("of_16_letters___"), std::invalid_argument,
+        says("weir::limiter_name: the name `of_16_letters___` has more than 15 characters"));
+    static_assert(weir::limiter_name("a") == weir::limiter_name(std::string_view("a")));
+}
+
 // The 64-bit FNV-1a hashes of the empty text, `a` and `foobar`, from the page of its authors.
 BOOST_AUTO_TEST_CASE(have_partitions_with_the_same_flows_in_every_program) {
     static_assert(weir::partition_flow("") == 0xcbf29ce484222325);
@@ -167,6 +182,9 @@ BOOST_AUTO_TEST_CASE(are_written_as_one_line) {
     BOOST_TEST(to_string(queue_options::parse(" patience forever  max_waiting 0 ")) ==
                "max_waiting 0");
     BOOST_TEST(to_string(queue_options::parse("patience 0s")) == "patience 0s");
+    auto const named = queue_options::parse("max_waiting 3 name api.v2_x-y");
+    BOOST_TEST(named.name.view() == "api.v2_x-y");
+    BOOST_TEST(to_string(named) == "name api.v2_x-y max_waiting 3");
     auto const endless = queue_options::parse("max_waiting unlimited");
     BOOST_TEST(endless.max_waiting == weir::unlimited);
     BOOST_TEST(to_string(endless) == "max_waiting unlimited");
@@ -181,7 +199,7 @@ BOOST_AUTO_TEST_CASE(report_the_column_of_an_error) {
                               says("weir::queue_options: `" + text + "`, " + what));
     };
     wrong("size 3",
-          "column 1: expected max_waiting, full, max_waiting_permits, max_expected_wait, "
+          "column 1: expected name, max_waiting, full, max_waiting_permits, max_expected_wait, "
           "order, target, interval, "
           "ageing, partitions, tolerance, jitter, patience or the end of the text, found `size`");
     wrong("max_waiting", "column 12: expected a whole number, found the end of the text");
@@ -189,10 +207,15 @@ BOOST_AUTO_TEST_CASE(report_the_column_of_an_error) {
           "column 13: expected a number from -9223372036854775808 to 9223372036854775807, found "
           "`10000000000000000000`");
     wrong("max_waiting 3 max_waiting 3",
-          "column 15: expected full, max_waiting_permits, max_expected_wait, order, target, "
+          "column 15: expected name, full, max_waiting_permits, max_expected_wait, order, target, "
           "interval, "
           "ageing, partitions, tolerance, jitter, patience or the end of the text, found "
           "`max_waiting`");
+    wrong("name",
+          "column 5: expected a name of 1 to 15 letters and digits, found the end of the text");
+    wrong("name of_16_characters_",
+          "column 6: expected a name of 1 to 15 letters and digits, found `of_16_characters_`");
+    wrong("name a:b", "column 7: expected a letter or a digit, found `:b`");
     wrong("full up", "column 6: expected reject_newest or evict_oldest, found `up`");
     wrong("order newest", "column 7: expected fifo, lifo, adaptive_lifo, codel, priority, "
                           "fair or shares, found `newest`");

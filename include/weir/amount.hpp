@@ -16,6 +16,9 @@ using amount = std::int64_t;
 /// The maximum of every limit: a quadrillion. Sums of very many requests of that size do not overflow.
 inline constexpr amount max_amount = 1'000'000'000'000'000;
 
+/// The value of `queue_options::max_waiting` and `max_waiting_permits` without a bound.
+inline constexpr amount unlimited = std::numeric_limits<amount>::max();
+
 /// The position of a request in a queue whose order does not depend on the arrival alone. An order uses either the class
 /// or the flow.
 struct standing {

@@ -2,6 +2,7 @@
 
 #include <weir/detail/chain/protocol.hpp>
 #include <weir/error.hpp>
+#include <weir/limiter_name.hpp>
 #include <weir/outcome.hpp>
 #include <weir/permit.hpp>
 #include <weir/time.hpp>
@@ -104,13 +105,16 @@ public:
     /// Returns, for a rejection, the time until a retry is useful: the longest `permit::retry_after` of the limiters;
     /// absent if it is unknown for all.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
-        return rejected_.retry_after == forever ? std::nullopt
-                                                : std::optional(rejected_.retry_after);
+        return rejected_.what.retry_after == forever ? std::nullopt
+                                                     : std::optional(rejected_.what.retry_after);
     }
+
+    /// Returns, for a rejection, the name of the limiter that rejected: `queue_options::name`. Empty if it has none.
+    [[nodiscard]] limiter_name limiter() const noexcept { return rejected_.what.by; }
 
 private:
     friend chain_rejection rejection_of(error_code ec, chain_permit const& rejected) {
-        return {ec, rejected.retry_after(), rejected.rejected_by()};
+        return {rejected.rejected_.what, ec, rejected.rejected_by()};
     }
 
     std::conditional_t<dynamic, boost::container::static_vector<permit, detail::most_chained>,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/detail/rejected.hpp>
+#include <weir/limiter_name.hpp>
 #include <weir/time.hpp>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
@@ -13,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace weir {
@@ -62,12 +65,31 @@ class rejection : public boost::system::system_error {
 public:
     /// Creates a rejection with an error and the time until a retry is useful.
     rejection(error_code ec, std::optional<duration> retry_after);
+    /// Creates a rejection from all that its limiter reports.
+    rejection(detail::rejected const& what, error_code ec) : rejection(what, ec, {}) {}
 
     /// Returns the time until a retry is useful; absent if it is unknown.
-    [[nodiscard]] std::optional<duration> retry_after() const noexcept { return retry_after_; }
+    [[nodiscard]] std::optional<duration> retry_after() const noexcept {
+        return if_known(rejected_.retry_after);
+    }
+
+    /// Returns the name of the limiter, `queue_options::name`; empty if it has none.
+    [[nodiscard]] std::string_view limiter() const noexcept { return rejected_.by.view(); }
+
+    /// Returns a text with the name of the limiter, if it has one, and the reason: `weir: workers: the request exceeds the
+    /// capacity of the limiter: 3 permits requested, but the capacity is 2 [weir:6]`.
+    [[nodiscard]] char const* what() const noexcept override { return what_->c_str(); }
+
+    /// Returns the part of `what()` that is for people: without the library, the number of the error, and `failure`.
+    [[nodiscard]] std::string reason() const;
+
+protected:
+    /// Appends `cause` to `what()`.
+    rejection(detail::rejected const& what, error_code ec, std::string const& cause);
 
 private:
-    std::optional<duration> retry_after_;
+    detail::rejected rejected_;
+    std::shared_ptr<std::string const> what_;
 };
 
 /// The exception of `chain::enter`: a rejection that names the limiter that rejected.
@@ -77,6 +99,10 @@ public:
     chain_rejection(error_code ec, std::optional<duration> retry_after,
                     std::optional<std::size_t> rejected_by)
         : rejection(ec, retry_after), rejected_by_(rejected_by) {}
+    /// Creates a rejection by a limiter of a chain from all that this limiter reports.
+    chain_rejection(detail::rejected const& what, error_code ec,
+                    std::optional<std::size_t> rejected_by)
+        : rejection(what, ec), rejected_by_(rejected_by) {}
 
     /// Returns the index of the limiter that rejected, in the order of the chain; absent if no limiter did, as for a
     /// cancellation.
@@ -111,7 +137,8 @@ struct lease_access;
 
 }  // namespace detail
 
-/// The exception of `pool::checkout`: a rejection with the reason for which no object could be created.
+/// The exception of `pool::checkout`: a rejection with the reason for which no object could be created. `what()` has the
+/// message of both.
 class checkout_rejection : public rejection {
 public:
     /// Creates a rejection with the exception of the last attempt to create an object, or null.
@@ -122,15 +149,11 @@ public:
         return failure_ ? failure_->thrown() : nullptr;
     }
 
-    /// Returns the message of the rejection and of the failure.
-    [[nodiscard]] char const* what() const noexcept override { return what_->c_str(); }
-
 private:
     friend detail::lease_access;
-    checkout_rejection(detail::shared_failure failure, error_code ec);
+    checkout_rejection(detail::shared_failure failure, error_code ec, detail::rejected const& what);
 
     detail::shared_failure failure_;
-    std::shared_ptr<std::string const> what_;
 };
 
 }  // namespace weir

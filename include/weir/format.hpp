@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/error.hpp>
+#include <weir/limiter_name.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/limiter_config.hpp>
 #include <weir/policy/policy.hpp>
@@ -73,11 +74,16 @@ namespace detail {
     return fmt::format("{} {}", n, n == 1 ? "permit" : "permits");
 }
 
+// Puts the name of a limiter, if it has one, before a text about it.
+[[nodiscard]] inline std::string named(limiter_name const& name, std::string const& text) {
+    return name.empty() ? text : std::string(name.view()) + ": " + text;
+}
+
 [[nodiscard]] inline std::string text_of(errc e) {
     return make_error_code(e).message();
 }
 [[nodiscard]] inline std::string text_of(rejection const& r) {
-    auto text = r.code().message();
+    auto text = r.reason();
     if (auto const wait = r.retry_after())
         text += "; retry in " + readable(*wait);
     return text;
@@ -89,8 +95,10 @@ namespace detail {
     if (p)
         return count_text(p.count()) +
                (p.waited() > duration::zero() ? " after " + readable(p.waited()) : "");
-    auto const wait = p.retry_after();
-    return wait ? "no permit; retry in " + readable(*wait) : "no permit";
+    auto text = named(p.limiter(), "no permit");
+    if (auto const wait = p.retry_after())
+        text += "; retry in " + readable(*wait);
+    return text;
 }
 // Appends the limiter of a chain that rejected, as an index from 0 in the order of the chain, and the time until a
 // retry.
@@ -103,12 +111,12 @@ template <class Rejected>
     return text;
 }
 [[nodiscard]] inline std::string text_of(chain_rejection const& r) {
-    return rejected_text(r.code().message(), r);
+    return rejected_text(r.reason(), r);
 }
 template <std::size_t N>
 [[nodiscard]] std::string text_of(chain_permit<N> const& p) {
     if (!p)
-        return rejected_text("no permits", p);
+        return rejected_text(named(p.limiter(), "no permits"), p);
     auto text = fmt::format("{}", p[0].count());
     for (std::size_t i = 1; i != p.size(); ++i)
         text += fmt::format(" + {}", p[i].count());
@@ -223,7 +231,7 @@ template <std::size_t N>
 }
 
 [[nodiscard]] inline std::string text_of(limiter_stats const& s) {
-    return text_of(s, false);
+    return named(s.name, text_of(s, false));
 }
 [[nodiscard]] inline std::string text_of(key_stats const& s) {
     auto text =
@@ -232,8 +240,8 @@ template <std::size_t N>
     return s.debt == 0 ? text : text + fmt::format(", debt {}", s.debt);
 }
 [[nodiscard]] inline std::string text_of(keyed_stats const& s) {
-    return fmt::format("{}; {} {} in {} bytes", text_of(s.total, true), s.keys,
-                       s.keys == 1 ? "key" : "keys", s.bytes);
+    return named(s.total.name, fmt::format("{}; {} {} in {} bytes", text_of(s.total, true), s.keys,
+                                           s.keys == 1 ? "key" : "keys", s.bytes));
 }
 
 template <class Key>
@@ -251,11 +259,12 @@ template <class Key>
 }
 
 [[nodiscard]] inline std::string text_of(pool_stats const& s) {
-    return fmt::format(
+    auto const text = fmt::format(
         "{} created, {} failed; {} discarded, {} unhealthy, {} retired; {} idle, {} in use, "
         "{} being checked, {} being created; {}",
         s.made, s.failed, s.discarded, s.unhealthy, s.retired, s.idle, s.in_use, s.being_checked,
-        s.being_made, text_of(s.requests));
+        s.being_made, text_of(s.requests, false));
+    return named(s.requests.name, text);
 }
 
 [[nodiscard]] inline std::string text_of(wait_histogram const& waits) {

@@ -133,7 +133,7 @@ struct detail::lease_access {
     }
     template <class T>
     [[nodiscard]] static checkout_rejection rejection(error_code ec, lease<T> const& rejected) {
-        return {rejected.failure_, ec};
+        return {rejected.failure_, ec, permit_issuer::rejected_of(rejected.permit_)};
     }
 };
 

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/detail/rejected.hpp>
+#include <weir/limiter_name.hpp>
 #include <weir/outcome.hpp>
 #include <weir/time.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -26,7 +29,10 @@ class permit_issuer {
 public:
     [[nodiscard]] static permit grant(permit_issuer& issuer, amount n, permit_origin from,
                                       duration waited) noexcept;
+    [[nodiscard]] static permit reject(rejected const& what) noexcept;
     [[nodiscard]] static permit reject(duration retry_after) noexcept;
+    /// Returns the argument of `reject`; the default if `p` is not a rejection.
+    [[nodiscard]] static rejected rejected_of(permit const& p) noexcept;
 
     /// Returns the issuer of `p`, or null.
     [[nodiscard]] static permit_issuer* of(permit const& p) noexcept;
@@ -163,7 +169,13 @@ public:
     /// ungranted; where an order lets requests overtake, it is the shortest certain time. `queue_options::jitter` makes
     /// it longer. Absent if it is unknown, as for seats, and for a granted permit.
     [[nodiscard]] std::optional<duration> retry_after() const noexcept {
-        return time_ < duration::zero() ? std::nullopt : if_known(time_);
+        return if_known(detail::permit_issuer::rejected_of(*this).retry_after);
+    }
+
+    /// Returns, for a rejection, the name of the limiter: `queue_options::name`. Empty if it has none, and for a granted
+    /// permit.
+    [[nodiscard]] limiter_name limiter() const noexcept {
+        return detail::permit_issuer::rejected_of(*this).by;
     }
 
     /// Returns the number of permits that the limiter could grant now if no request waited; 0 if this is empty. Takes
@@ -184,8 +196,8 @@ public:
     [[nodiscard]] bool lost() const noexcept { return issuer_ && issuer_->is_lost(origin_); }
 
     /// Returns the number of this permit in `overdue::id`; for `shared_seats`, the fencing token. Parts of a split
-    /// permit share it.
-    [[nodiscard]] std::uint64_t id() const noexcept { return origin_.ticket; }
+    /// permit share it. 0 if this is empty.
+    [[nodiscard]] std::uint64_t id() const noexcept { return issuer_ ? origin_.ticket : 0; }
 
 private:
     friend detail::permit_issuer;
@@ -194,10 +206,12 @@ private:
            duration time) noexcept
         : issuer_(issuer), count_(count), origin_(from), time_(time) {}
 
+    // Of a grant, the last is -1 - its wait. A permit that was never granted stores a `rejected` in the other three: the
+    // capacity + 1, or 0; the name; the permits of the request if there is a capacity, or else `retry_after`.
     detail::permit_issuer* issuer_ = nullptr;
-    amount count_ = 0;  // meaningless if empty
+    amount count_ = 0;
     detail::permit_origin origin_;
-    duration time_ = forever;  // of a rejection: `retry_after`; of a grant: -1 - its wait
+    duration time_ = forever;
 };
 
 inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, permit_origin from,
@@ -205,8 +219,29 @@ inline permit detail::permit_issuer::grant(permit_issuer& issuer, amount n, perm
     return {&issuer, n, from, -waited - duration(1)};
 }
 
+inline permit detail::permit_issuer::reject(rejected const& what) noexcept {
+    static_assert(sizeof(limiter_name) == sizeof(permit_origin));
+    auto const name = std::bit_cast<permit_origin>(what.by);
+    if (what.requested == 0)
+        return {nullptr, 0, name, what.retry_after};
+    return {nullptr, what.capacity + 1, name, duration(what.requested)};
+}
+
 inline permit detail::permit_issuer::reject(duration retry_after) noexcept {
-    return {nullptr, 0, {}, retry_after};
+    return reject(rejected{.retry_after = retry_after});
+}
+
+inline detail::rejected detail::permit_issuer::rejected_of(permit const& p) noexcept {
+    if (p.time_ < duration::zero())
+        return {};
+    rejected what{.by = std::bit_cast<limiter_name>(p.origin_)};
+    if (p.count_ == 0) {
+        what.retry_after = p.time_;
+    } else {
+        what.requested = p.time_.count();
+        what.capacity = p.count_ - 1;
+    }
+    return what;
 }
 
 inline detail::permit_issuer* detail::permit_issuer::of(permit const& p) noexcept {

@@ -1,18 +1,15 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/limiter_name.hpp>
 #include <weir/partitions.hpp>
 #include <weir/time.hpp>
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 
 namespace weir {
-
-/// The value of `queue_options::max_waiting` and `max_waiting_permits` without a bound.
-inline constexpr amount unlimited = std::numeric_limits<amount>::max();
 
 /// The handling of a request that must wait while the queue is full.
 enum class when_full : std::uint8_t {
@@ -140,13 +137,17 @@ enum class queue_order : std::uint8_t {
 /// The options of a queue of waiting requests.
 ///
 /// They can be written as text, each option at most once and in any order; an omitted option has its default:
-/// `max_waiting 100 full evict_oldest tolerance 1ms patience 2s`. A time is `forever`, or a whole number and its unit
+/// `name api max_waiting 100 full evict_oldest tolerance 1ms patience 2s`. A time is `forever`, or a whole number and its unit
 /// without a space, as in `limiter_config`. `max_waiting unlimited` has no bound.
 struct queue_options {
     /// Parses options from text. It does not check the bounds of values; `validate` does.
     ///
     /// @throws std::invalid_argument that quotes the text and names the column and the expected input
     [[nodiscard]] static queue_options parse(std::string_view text);
+
+    /// The name of the limiter in `rejection::what()`, `limiter_stats` and what `weir/format.hpp` prints: up to 15 letters,
+    /// digits, `_`, `-` and `.`. It has no other effect.
+    limiter_name name{};
 
     /// The maximum number of waiting requests, 0 to `unlimited`; with 0 no request waits. The default protects a server
     /// from overload. A program that starts more requests at once, and wants all of them served, needs a larger number:

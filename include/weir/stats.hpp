@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/limiter_name.hpp>
 #include <weir/partitions.hpp>
 #include <weir/time.hpp>
 #include <weir/wait_histogram.hpp>
@@ -12,6 +13,9 @@ namespace weir {
 
 /// The counters of a limiter since construction and its current state, all of one instant.
 struct limiter_stats {
+    /// The name of the limiter: `queue_options::name`.
+    limiter_name name{};
+
     // Since construction.
 
     /// Granted requests.

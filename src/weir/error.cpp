@@ -19,7 +19,7 @@ public:
             case errc::no_permit:
                 return "no permit is available";
             case errc::timed_out:
-                return "timed out while waiting";
+                return "no permit became available within the patience";
             case errc::deadline_unreachable:
                 return "the wait would exceed the patience";
             case errc::queue_full:
@@ -68,6 +68,12 @@ public:
 std::string text_of(std::exception_ptr const& failure) {
     try {
         std::rethrow_exception(failure);
+    } catch (boost::system::system_error const& e) {
+        // Without the place in the source code from which an error comes.
+        std::string text = e.what();
+        auto const place = " at " + e.code().location().to_string();
+        auto const begin = e.code().has_location() ? text.find(place) : text.npos;
+        return begin == text.npos ? text : text.erase(begin, place.size());
     } catch (std::exception const& e) {
         return e.what();
     } catch (...) {
@@ -87,19 +93,33 @@ error_code make_error_code(errc e) noexcept {
 }
 
 rejection::rejection(error_code ec, std::optional<duration> retry_after)
-    : system_error(ec, "weir"), retry_after_(retry_after) {}
+    : rejection({.retry_after = retry_after.value_or(forever)}, ec, {}) {}
+
+rejection::rejection(detail::rejected const& what, error_code ec, std::string const& cause)
+    : system_error(ec),
+      rejected_(what),
+      what_(std::make_shared<std::string>(
+          "weir: " + reason() + " [" + ec.to_string() + ']' + cause)) {}
+
+std::string rejection::reason() const {
+    std::string text(limiter());
+    text.append(text.empty() ? "" : ": ").append(code().message());
+    auto const& [retry_after, by, requested, capacity] = rejected_;
+    if (requested != 0)
+        text += ": " + std::to_string(requested) + (requested == 1 ? " permit" : " permits") +
+                " requested, but the capacity is " + std::to_string(capacity);
+    return text;
+}
 
 detail::failure::failure(std::exception_ptr thrown)
     : thrown_(std::move(thrown)), text_(text_of(thrown_)) {}
 
 checkout_rejection::checkout_rejection(error_code ec, std::exception_ptr failure)
-    : checkout_rejection(failure ? new detail::failure(std::move(failure)) : nullptr, ec) {}
+    : checkout_rejection(failure ? new detail::failure(std::move(failure)) : nullptr, ec, {}) {}
 
-checkout_rejection::checkout_rejection(detail::shared_failure failure, error_code ec)
-    : rejection(ec, std::nullopt),
-      failure_(std::move(failure)),
-      what_(std::make_shared<std::string>(
-          rejection::what() + (failure_ ? "; cannot create an object: " + failure_->text() : ""))) {
-}
+checkout_rejection::checkout_rejection(detail::shared_failure failure, error_code ec,
+                                       detail::rejected const& what)
+    : rejection(what, ec, failure ? "; cannot create an object: " + failure->text() : ""),
+      failure_(std::move(failure)) {}
 
 }  // namespace weir

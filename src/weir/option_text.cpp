@@ -1,9 +1,5 @@
 #include "option_text.hpp"
 
-#include <weir/queue_options.hpp>
-
-#include <fmt/format.h>
-
 #include <charconv>
 #include <limits>
 #include <stdexcept>
@@ -28,6 +24,14 @@ std::string printable(std::string_view text) {
     std::string shown(text);
     std::ranges::replace_if(shown, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
     return shown;
+}
+
+// Without words for values.
+std::string exact_text(amount n) {
+    return std::to_string(n);
+}
+std::string exact_text(double x) {
+    return to_text(x);
 }
 
 std::from_chars_result parse(char const* first, char const* last, amount& value) noexcept {
@@ -131,7 +135,7 @@ Number reader::number(std::string const& otherwise_expected, Number least, Numbe
     auto const [end, error] = parse(begin, text_.data() + end_, value);
     if (error == std::errc::result_out_of_range ||
         (error == std::errc() && (value < least || value > most)))
-        expected(fmt::format("a number from {} to {}", least, most));
+        expected("a number from " + exact_text(least) + " to " + exact_text(most));
     if (error != std::errc())
         expected(otherwise_expected);
     at_ += static_cast<std::size_t>(end - begin);
@@ -199,20 +203,29 @@ void reader::read(patience& value) {
 void reader::read(partitions& value) {
     value = {};
     do {
-        auto const rest = peek();
-        auto const name = rest.substr(
-            0,
-            static_cast<std::size_t>(std::ranges::find_if_not(rest, is_of_a_name) - rest.begin()));
-        if (name.empty() || name.size() > partition::longest_name)
-            expected("a name of 1 to 14 letters and digits");
         if (value.size() == partitions::most)
             expected("at most 8 partitions");
-        at_ += name.size();
+        auto const name = read_name(partition::longest_name);
         if (!skip(':'))
             expected("a colon");
         value.add({name, static_cast<int>(read_amount(0, 100))});
     } while (skip(','));
     end_word("a comma or the end of the partitions");
+}
+
+void reader::read(limiter_name& value) {
+    value = read_name(limiter_name::longest);
+    end_word("a letter or a digit");
+}
+
+std::string_view reader::read_name(std::size_t longest) {
+    auto const rest = peek();
+    auto const end = std::ranges::find_if_not(rest, is_of_a_name);
+    auto const name = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+    if (name.empty() || name.size() > longest)
+        expected("a name of 1 to " + std::to_string(longest) + " letters and digits");
+    at_ += name.size();
+    return name;
 }
 
 void reader::skip_spaces() noexcept {

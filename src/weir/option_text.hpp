@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/limiter_name.hpp>
 #include <weir/partitions.hpp>
 #include <weir/time.hpp>
 
@@ -36,6 +37,9 @@ inline constexpr auto names_of = nullptr;
 [[nodiscard]] std::string to_text(amount n);
 [[nodiscard]] std::string to_text(double x);
 [[nodiscard]] std::string to_text(partitions const& all);
+[[nodiscard]] inline std::string to_text(limiter_name const& name) {
+    return std::string(name.view());
+}
 [[nodiscard]] inline std::string to_text(patience p) {
     return to_text(p.length_or(forever));
 }
@@ -50,7 +54,7 @@ template <class T>
     return value ? to_text(*value) : std::string();
 }
 
-/// Returns whether the name of a partition may contain `c`.
+/// Returns whether the name of a partition or a limiter may contain `c`.
 [[nodiscard]] constexpr bool is_of_a_name(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
@@ -86,6 +90,7 @@ public:
     void read(duration& value);
     void read(patience& value);
     void read(partitions& value);
+    void read(limiter_name& value);
     template <class Enum>
         requires std::is_enum_v<Enum>
     void read(Enum& value) {
@@ -104,6 +109,8 @@ public:
 private:
     template <class Number>
     [[nodiscard]] Number number(std::string const& otherwise_expected, Number least, Number most);
+    // Returns the name that begins here.
+    [[nodiscard]] std::string_view read_name(std::size_t longest);
     void skip_spaces() noexcept;
 
     std::string_view what_;

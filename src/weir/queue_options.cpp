@@ -24,6 +24,7 @@ namespace {
 using detail::field;
 
 constexpr std::tuple fields{
+    field{"name", &queue_options::name},
     field{"max_waiting", &queue_options::max_waiting},
     field{"full", &queue_options::full},
     field{"max_waiting_permits", &queue_options::max_waiting_permits},
@@ -75,6 +76,9 @@ std::string to_string(queue_options const& options) {
 void validate(queue_options const& options) {
     using detail::check_duration;
     using detail::check_option;
+    if (auto const name = options.name.view(); !std::ranges::all_of(name, detail::is_of_a_name))
+        throw std::invalid_argument("weir::queue_options: invalid name `" + std::string(name) +
+                                    "`: use letters, digits, `_`, `-` and `.`");
     check_option("queue_options", "max_waiting", options.max_waiting, 0, unlimited);
     check_option("queue_options", "full", options.full, when_full::evict_oldest);
     check_option("queue_options", "max_waiting_permits", options.max_waiting_permits, 1, unlimited);

@@ -106,6 +106,7 @@ class keyed_sum {
 public:
     void add(keyed_stats const& part) noexcept {
         done_.add(part.total);
+        sum_.total.name = part.total.name;
         sum_.total.live += part.total.live;
         sum_.total.in_use += part.total.in_use;
         sum_.total.waiting += part.total.waiting;
@@ -116,6 +117,7 @@ public:
     [[nodiscard]] keyed_stats result() const noexcept {
         auto all = sum_;
         all.total = done_.done();
+        all.total.name = sum_.total.name;
         all.total.live = sum_.total.live;
         all.total.in_use = sum_.total.in_use;
         all.total.waiting = sum_.total.waiting;

@@ -64,7 +64,7 @@ private:
 
 /// Returns the exception for a rejection.
 [[nodiscard]] inline rejection rejection_of(error_code ec, permit const& rejected) {
-    return {ec, rejected.retry_after()};
+    return {permit_issuer::rejected_of(rejected), ec};
 }
 
 /// A handler of `void(error_code, permit)` that passes a rejection on as an exception.

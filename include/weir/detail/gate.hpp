@@ -80,10 +80,9 @@ public:
         counters_.grant(n, waited);
         return p;
     }
-    /// Returns the permit of a rejection, which carries the time after which to retry. The caller counts the request.
-    [[nodiscard]] static permit reject(time_point ready, time_point now) noexcept {
-        return permit_issuer::reject(
-            ready >= never ? forever : std::max(ready - now, duration::zero()));
+    /// Returns the time after which to retry a request that could be granted at `ready`; `forever` if it is unknown.
+    [[nodiscard]] static duration retry_after(time_point ready, time_point now) noexcept {
+        return ready >= never ? forever : std::max(ready - now, duration::zero());
     }
 
     // Releases permits. Returns whether this may have made permits available.

@@ -10,6 +10,7 @@
 #include <weir/detail/keyed/states.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/random.hpp>
+#include <weir/detail/rejected.hpp>
 #include <weir/detail/room/drains.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/detail/wakeup.hpp>
@@ -141,7 +142,7 @@ public:
         }
         ec = asked.rejected.value_or(errc::no_permit);
         gate_.counters().reject(ec);
-        return gate_type::reject(jitter_.after(asked.ready, queueing().jitter, now), now);
+        return permit_issuer::reject(rejection(at.where, who, ec, r.count(), asked.ready, now));
     }
 
     template <class Like>
@@ -167,6 +168,7 @@ public:
         if (asked.rejected) {
             ec = *asked.rejected;
             gate_.counters().reject(ec);
+            granted = permit_issuer::reject(rejection(at.where, who, ec, r.count(), unknown, now));
         }
         return granted;
     }
@@ -186,8 +188,11 @@ public:
                 op.detach();
                 return true;
             }
-            if (asked.rejected)
+            if (asked.rejected) {
+                op.granted = permit_issuer::reject(
+                    rejection(at.where, who, *asked.rejected, op.count, unknown, now));
                 return reject(op, *asked.rejected);
+            }
             at.room = &open_room(at.where);
         }
         count(at.where, who);
@@ -247,7 +252,7 @@ public:
         if (at.room)
             return in(*at.room, now, [&](auto& room) { return room.charge(n, now); });
         if (rooms_.door() != doors::open || !gate_.has_place(at.where, who.key, who.hash, now))
-            return gate_type::reject(unknown, now);
+            return permit_issuer::reject(rejection(at.where, who, errc::closed, n, unknown, now));
         return gate_.take(at.where, n, now);
     }
 
@@ -286,7 +291,7 @@ public:
         return true;
     }
     template <class Like>
-    duration reject(chain_entry const& e, error_code ec, duration ready_in, time_point now,
+    rejected reject(chain_entry const& e, error_code ec, duration ready_in, time_point now,
                     keyed_lookup<Like> const& who) noexcept {
         auto const at = e.room ? whereabouts{{}, room_of(e)} : find(who);
         if (at.room) {
@@ -296,7 +301,9 @@ public:
         }
         count(at.where, who, true);
         gate_.counters().reject(ec);
-        return jitter_.of(ready_in, queueing().jitter, now);
+        auto what = rejection(at.where, who, ec, e.count, unknown, now);
+        what.retry_after = jitter_.of(ready_in, queueing().jitter, now);
+        return what;
     }
     template <class Like>
     [[nodiscard]] bool prepare(chain_entry& e, time_point now, keyed_lookup<Like> const& who) {
@@ -557,6 +564,7 @@ public:
     /// Returns the sums over all keys; fields that have a meaning only for one key are 0.
     [[nodiscard]] limiter_stats stats(time_point) const noexcept {
         auto result = gate_.stats();
+        result.name = queueing().name;
         result.waiting = rooms_.waiting();
         result.waiting_for = rooms_.waiting_for();
         return result;
@@ -568,6 +576,7 @@ public:
                                       time_point now) const noexcept {
         auto const at = find(who);
         auto result = at.room ? at.room->room.stats(now) : limiter_stats();
+        result.name = queueing().name;
         look(at, who.hash, [&](auto const& rule, auto const& s) {
             result.capacity = rule.capacity();
             result.remaining = rule.remaining(s, now);
@@ -666,6 +675,22 @@ private:
         if (rooms_.door() != doors::open) [[unlikely]]
             return {.rejected = errc::closed};
         return gate_.ask(where, who, least, most, now, granted);
+    }
+
+    // Returns what to report about the rejection of a request for a key without a room.
+    template <class Like>
+    [[nodiscard]] detail::rejected rejection(spot where, keyed_lookup<Like> const& who,
+                                             error_code ec, amount n, time_point ready,
+                                             time_point now) noexcept {
+        if (ec == errc::exceeds_capacity)
+            return {.by = queueing().name,
+                    .requested = n,
+                    .capacity = look({where}, who.hash, [](auto const& rule, auto const&) {
+                        return rule.capacity();
+                    })};
+        return {.retry_after =
+                    gate_type::retry_after(jitter_.after(ready, queueing().jitter, now), now),
+                .by = queueing().name};
     }
 
     // Counts a request for the key. `rejected` tells whether it was rejected; if its room has not decided yet, the

@@ -5,6 +5,7 @@
 #include <weir/detail/chain/member.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/rejected.hpp>
 #include <weir/detail/room/drains.hpp>
 #include <weir/detail/room/observers.hpp>
 #include <weir/detail/room/places.hpp>
@@ -126,7 +127,7 @@ public:
         if (asked.rejected) {
             ec = *asked.rejected;
             gate().counters().reject(ec);
-            return turns_.rejection(asked.ready, now);
+            return rejection(ec, r.count(), asked.ready, now);
         }
         return {};
     }
@@ -208,7 +209,7 @@ public:
     /// Takes `n` permits in any state of the policy. Returns an empty permit if the gate is not open.
     [[nodiscard]] permit charge(amount n, time_point now) {
         if (!gate().is_open())
-            return gate_type::reject(unknown, now);
+            return rejection(errc::closed, n, unknown, now);
         auto charged = gate().grant_at_once(n, now);
         turns_.fall_into_debt(now);
         return charged;
@@ -227,7 +228,7 @@ public:
                                   : turns_.grant(e.count, e.since, now, account);
         return true;
     }
-    duration reject(chain_entry const& e, error_code ec, duration ready_in,
+    rejected reject(chain_entry const& e, error_code ec, duration ready_in,
                     time_point now) noexcept {
         return turns_.reject(e, ec, ready_in, now);
     }
@@ -472,13 +473,18 @@ private:
         }
         ec = asked.rejected.value_or(errc::no_permit);
         gate().counters().reject(ec);
-        return turns_.rejection(asked.ready, now);
+        return rejection(ec, r.count(), asked.ready, now);
+    }
+
+    [[nodiscard]] permit rejection(error_code ec, amount n, time_point ready,
+                                   time_point now) noexcept {
+        return permit_issuer::reject(turns_.rejection(ec, n, ready, now));
     }
 
     // Returns true, since the operation is over.
     bool reject(operation& op, error_code ec, time_point ready, time_point now) noexcept {
         gate().counters().reject(ec);
-        op.granted = turns_.rejection(ready, now);
+        op.granted = rejection(ec, op.count, ready, now);
         op.end(ec);
         return true;
     }

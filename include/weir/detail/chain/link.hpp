@@ -60,7 +60,7 @@ public:
             return who_.with([&](auto const&... who) { return room.admit(e, now, who...); });
         });
     }
-    duration reject(chain_entry const& e, error_code ec, duration ready_in) noexcept override {
+    rejected reject(chain_entry const& e, error_code ec, duration ready_in) noexcept override {
         return here([&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) {
                 return room.reject(e, ec, ready_in, now, who...);

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/chain/line.hpp>
 #include <weir/detail/chain/operation.hpp>
+#include <weir/detail/rejected.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/time.hpp>
@@ -72,8 +73,8 @@ public:
     /// Grants, after `consider` has allowed it. Returns false if there is no longer space for its key, which is
     /// impossible while the chain waits.
     [[nodiscard]] virtual bool admit(chain_entry& e) noexcept = 0;
-    /// Counts a rejection, and returns the time after which to retry.
-    virtual duration reject(chain_entry const& e, error_code ec, duration ready_in) noexcept = 0;
+    /// Counts a rejection, and returns what the limiter reports about it.
+    virtual rejected reject(chain_entry const& e, error_code ec, duration ready_in) noexcept = 0;
 
     /// Reserves the memory that `enroll` and `stand` need; returns false as `admit` does. May throw. If `enroll` does
     /// not follow, `strike` must.

@@ -4,6 +4,7 @@
 #include <weir/chain_options.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/rejected.hpp>
 #include <weir/permit.hpp>
 #include <weir/time.hpp>
 
@@ -56,10 +57,10 @@ struct chain_entry
     permit granted;
 };
 
-/// The data of a rejected request.
+/// The data of a rejected chain.
 struct chain_rejected {
-    std::optional<std::size_t> by;   // the index of the limiter
-    duration retry_after = forever;  // if it is unknown
+    std::optional<std::size_t> by;  // the index of the limiter
+    rejected what;
 };
 
 /// A chain that waits. The first limiter that it names is its home: the home keeps its deadline and its cancellation,

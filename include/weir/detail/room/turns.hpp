@@ -5,6 +5,7 @@
 #include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/random.hpp>
+#include <weir/detail/rejected.hpp>
 #include <weir/detail/room/sweep.hpp>
 #include <weir/detail/room/wake_time.hpp>
 #include <weir/detail/wait_recorder.hpp>
@@ -87,9 +88,14 @@ public:
         auto const ahead = line_.ahead_of_new(r, now);
         return policy().ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
     }
-    /// Returns the permit of a rejection, which carries the time after which to retry.
-    [[nodiscard]] permit rejection(time_point ready, time_point now) noexcept {
-        return gate_type::reject(jitter_.after(ready, queueing_.jitter, now), now);
+    /// Returns what to report about the rejection of a request for `n` permits that could be granted at `ready`.
+    [[nodiscard]] rejected rejection(error_code ec, amount n, time_point ready,
+                                     time_point now) noexcept {
+        if (ec == errc::exceeds_capacity)
+            return {.by = queueing_.name, .requested = n, .capacity = policy().capacity()};
+        return {.retry_after =
+                    gate_type::retry_after(jitter_.after(ready, queueing_.jitter, now), now),
+                .by = queueing_.name};
     }
 
     [[nodiscard]] permit grant_at_once(request const& r, time_point now) {
@@ -156,13 +162,15 @@ public:
             return {};
         return chain_turn::at(!barred && ready <= now, ready, now);
     }
-    [[nodiscard]] duration reject(chain_entry const& e, error_code ec, duration ready_in,
+    [[nodiscard]] rejected reject(chain_entry const& e, error_code ec, duration ready_in,
                                   time_point now) noexcept {
         if (e.number == 0)
             gate_.counters().reject(ec);
         else
             gate_.counters().reject(ec, std::max(now - e.since, duration::zero()));
-        return jitter_.of(ready_in, queueing_.jitter, now);
+        auto what = rejection(ec, e.count, unknown, now);
+        what.retry_after = jitter_.of(ready_in, queueing_.jitter, now);
+        return what;
     }
     /// Reserves the memory that `enroll` and the later functions need. May throw.
     void prepare(chain_entry const&, time_point now) {
@@ -227,7 +235,7 @@ public:
         take_out(op);
         op.error = ec;
         gate_.counters().reject(ec, std::max(now - op.since, duration::zero()));
-        op.granted = rejection(comes_back(op, ec, now), now);
+        op.granted = permit_issuer::reject(rejection(ec, op.count, comes_back(op, ec, now), now));
     }
     /// Completes a chain whose home this is; it holds its outcome.
     void complete(chain_operation& op) noexcept {
@@ -287,6 +295,7 @@ public:
 
     [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
         auto result = gate_.stats(now);
+        result.name = queueing_.name;
         result.waiting = line_.size();
         result.waiting_for = line_.asked();
         auto const* const oldest = line_.oldest();

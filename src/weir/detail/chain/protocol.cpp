@@ -156,8 +156,9 @@ bool may_return(error_code ec) noexcept {
 chain_rejected reject(chain_entry const* by, chain_entry const& home, error_code ec,
                       survey const& s) noexcept {
     auto const& at = by ? *by : home;
-    auto const retry_after = at.member->reject(at, ec, may_return(ec) ? s.longest : forever);
-    return {by ? std::optional(by->index) : std::nullopt, retry_after};
+    auto const what = at.member->reject(at, ec, may_return(ec) ? s.longest : forever);
+    return by ? chain_rejected{by->index, what}
+              : chain_rejected{std::nullopt, {.retry_after = what.retry_after}};
 }
 
 chain_line& chains(chain_entry const& e) noexcept {
