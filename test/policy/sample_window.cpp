@@ -126,6 +126,24 @@ BOOST_AUTO_TEST_CASE(ignores_earlier_grants_released_after_the_change) {
     BOOST_TEST(served(w, noon + 1400ms, 100ms).has_value());
 }
 
+// A permit that was held for an hour is in the last window.
+BOOST_AUTO_TEST_CASE(waits_at_most_for_its_longest_time_after_a_change) {
+    sample_window w(0s, 1, 0s);
+    BOOST_TEST(served(w, noon, 1h).has_value());
+    w.number_changed(noon);
+    BOOST_TEST(!served(w, noon + 1s - 1ns, 100ms));
+    BOOST_TEST(!served(w, noon + 1s, 100ms));  // begins the window
+    BOOST_TEST(served(w, noon + 2s, 100ms).has_value());
+
+    sample_window longer(3s, 1, 0s);
+    BOOST_TEST(!served(longer, noon, 1h));
+    BOOST_TEST(served(longer, noon + 3s, 1h).has_value());
+    longer.number_changed(noon + 3s);
+    BOOST_TEST(!served(longer, noon + 6s - 1ns, 100ms));
+    BOOST_TEST(!served(longer, noon + 6s, 100ms));
+    BOOST_TEST(served(longer, noon + 9s, 100ms).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(restarts_when_the_number_changes_in_it) {
     sample_window w(0s, 2, 0s);
     BOOST_TEST(!served(w, noon, 100ms, 7));

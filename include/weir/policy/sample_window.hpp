@@ -13,7 +13,7 @@ namespace weir::policy {
 /// whichever is longer. It has at least the required number of samples. The first window begins with the first release.
 /// After a change of the number of seats, the next window begins with the first release that meets two conditions:
 /// twice the mean latency has passed since the change, and the permit was granted after it. Earlier grants measure the
-/// old number.
+/// old number. The first condition lasts at most for the longest time of a window.
 ///
 /// Source: `WindowedLimit` of Netflix concurrency-limits, which uses the minimum latency instead of the mean, and
 /// begins at once.

@@ -6,14 +6,16 @@
 namespace weir::policy {
 namespace {
 
-constexpr duration longest = std::chrono::seconds(1);
+duration longest(duration least) noexcept {
+    return std::max<duration>(least, std::chrono::seconds(1));
+}
 
 }  // namespace
 
 std::optional<seat_sample> sample_window::add(time_point granted, time_point now, amount in_flight,
                                               bool dropped) noexcept {
     if (is_stale_) {
-        if (granted < changed_ || now < later(changed_, latency_))
+        if (granted < changed_ || now < later(changed_, std::min(latency_, longest(least_))))
             return std::nullopt;
         is_stale_ = false;
         begin(now);
@@ -45,7 +47,7 @@ std::optional<seat_sample> sample_window::add(time_point granted, time_point now
 }
 
 void sample_window::begin(time_point now) noexcept {
-    end_ = later(now, std::clamp(latency_, least_, std::max(least_, longest)));
+    end_ = later(now, std::clamp(latency_, least_, longest(least_)));
     dropped_ = false;
     sum_ = 0;
     served_ = count_ = in_flight_ = 0;
