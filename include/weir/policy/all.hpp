@@ -64,6 +64,16 @@ public:
         return last;
     }
 
+    /// Returns when every part may be ready.
+    [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept {
+        auto last = time_point::min();
+        each([&](auto const& p) {
+            auto const ready = p.ready_at(n, 0, now);
+            last = std::max(last, ready == unknown ? weir::ask_again_at(p, n, now) : ready);
+        });
+        return last;
+    }
+
     /// Returns whether both make the same decisions from now on; false while permits have tickets in a table.
     [[nodiscard]] bool is_alike(joint const& other, time_point now) const noexcept {
         if (!table_.empty() || !other.table_.empty())

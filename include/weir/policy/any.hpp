@@ -82,6 +82,9 @@ public:
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         return std::visit([&](auto const& p) { return p.ready_at(n, ahead, now); }, policy_);
     }
+    [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept {
+        return std::visit([&](auto const& p) { return weir::ask_again_at(p, n, now); }, policy_);
+    }
     ticket take(amount n, time_point now) {
         return std::visit([&](auto& p) { return p.take(n, now); }, policy_);
     }

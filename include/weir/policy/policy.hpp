@@ -57,6 +57,9 @@ using ticket = std::uint64_t;
 /// - `p.report(ticket, outcome)`: records the outcome of the work under `ticket`, which is released later. Returns the
 ///   ticket to use from then on.
 /// - `p.capacity_now()`: returns the current number of permits, if the policy changes it.
+/// - `p.ask_again_at(n, now)`: while `ready_at(n, 0, now)` is `unknown`: returns a later time from which on it may be
+///   `now` although no permit was released, or `never` if only a release can help. The limiter asks `ready_at` again at
+///   that time, and predicts no grant by it.
 /// - `p.debt(now)`: returns the permits taken beyond the free ones, at least 0. While there is debt, the limiter grants
 ///   nothing. A policy that never has debt leaves it out.
 // clang-format off
@@ -155,6 +158,15 @@ template <limiting_policy P>
         return p.capacity_now();
     else
         return p.capacity();
+}
+
+/// Returns when to ask `p.ready_at(n, 0, ...)` again, which is `unknown` now; `never` if only a release can help.
+template <limiting_policy P>
+[[nodiscard]] time_point ask_again_at(P const& p, amount n, time_point now) noexcept {
+    if constexpr (requires { p.ask_again_at(n, now); })
+        return p.ask_again_at(n, now);
+    else
+        return never;
 }
 
 /// Returns how long from `now` until a policy, or a rule with a state of it, could grant its capacity at once, if it

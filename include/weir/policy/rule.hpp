@@ -145,6 +145,11 @@ public:
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         return rule().ready_at(state_, n, ahead, now);
     }
+    [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept
+        requires requires(Rule const& r, state_type const& s) { r.ask_again_at(s, n, now); }
+    {
+        return rule().ask_again_at(state_, n, now);
+    }
     ticket take(amount n, time_point now) noexcept(
         noexcept(std::declval<Rule const&>().take(state_, n, now))) {
         return rule().take(state_, n, now);
@@ -220,6 +225,12 @@ public:
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
         return s.ready_at(n, ahead, now);
+    }
+    [[nodiscard]] time_point ask_again_at(state_type const& s, amount n,
+                                          time_point now) const noexcept
+        requires requires { s.ask_again_at(n, now); }
+    {
+        return s.ask_again_at(n, now);
     }
     ticket take(state_type& s, amount n, time_point now) const { return s.take(n, now); }
     bool leave(state_type& s, amount n, ticket t) const noexcept

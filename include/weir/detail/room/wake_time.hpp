@@ -1,14 +1,15 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
 
 #include <algorithm>
 
 namespace weir::detail {
 
-/// Returns when to wake up for the head of the queue, which asks for `head`: as soon as it can be granted. But if the
-/// policy makes up for late grants, the wake-ups are at least one `tolerance` apart. That is measured from the time
+/// Returns when to wake up for the head of the queue, which asks for `head`: as soon as it can be granted, or when to
+/// ask again if that is unknown. But if the policy makes up for late grants, the wake-ups are at least one `tolerance` apart. That is measured from the time
 /// for which the last timer was armed, not from when it fired, so that lateness does not add up. Half of the time
 /// until the bucket is full stays in reserve for a late timer, and a head that would expire first, at `expiry`, is
 /// not delayed.
@@ -17,6 +18,8 @@ template <class Policy>
                                    duration tolerance, time_point now,
                                    time_point last_alarm) noexcept {
     auto const at = policy.ready_at(head, 0, now);
+    if (at == unknown)
+        return ask_again_at(policy, head, now);
     if constexpr (requires { policy.catches_up(); }) {
         if (!policy.catches_up() || at <= now || at >= never)
             return at;
