@@ -8,14 +8,15 @@ namespace weir {
 /// A concurrency limit that finds the number of seats from the behaviour of the service: for a service with unknown
 /// capacity.
 ///
-///     weir::adaptive_seats workers{ctx, weir::vegas_options{.max = 500}};
+///     weir::adaptive_seats workers{ctx, weir::knee_options{.max = 500}};
 ///     auto seat = co_await workers.enter(1s);
 ///     auto const response = co_await call();
 ///     if (response.status() == 503)
 ///         seat.report(weir::outcome::dropped);
 ///
-/// `basic_limiter` documents the operations, `policy::adaptive` the rule and its speed, and `vegas_options`,
-/// `gradient2_options` and `aimd_options` the algorithms. `stats().capacity` is the current number of seats.
+/// `basic_limiter` documents the operations, and `policy::adaptive` the rule and its speed. `knee_options` are the
+/// default; `vegas_options`, `gradient2_options` and `aimd_options` select other algorithms. `stats().capacity` is the
+/// current number of seats.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 using basic_adaptive_seats = basic_limiter<policy::adaptive, Executor, Timer>;
 

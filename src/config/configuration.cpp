@@ -188,8 +188,7 @@ std::optional<weir::limiter_config> seats_named(std::string_view text) {
                    ? std::optional<weir::limiter_config>({weir::seats_options{*n}})
                    : std::nullopt;
     }
-    // gradient2 tolerates latencies that vary, as different requests have.
-    weir::gradient2_options adaptive{.min = 1, .max = 1'000};
+    weir::knee_options adaptive{.min = 1, .max = 1'000};
     if (auto const bounds = text.substr(word.size()); !bounds.empty()) {
         auto const dots = bounds.find("..");
         if (dots == bounds.npos || bounds[0] != ' ')

@@ -13,10 +13,10 @@
 namespace values_of_a_configuration {
 namespace {
 
-weir::gradient2_options adaptive(std::string_view text) {
+weir::knee_options adaptive(std::string_view text) {
     auto const rule = config::seats_named(text);
     BOOST_REQUIRE(rule.has_value());
-    return std::get<weir::gradient2_options>(std::get<weir::adaptive_options>(rule->options));
+    return std::get<weir::knee_options>(std::get<weir::adaptive_options>(rule->options));
 }
 
 config::server with_seats(weir::amount n) {

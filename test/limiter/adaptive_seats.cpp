@@ -156,4 +156,65 @@ BOOST_AUTO_TEST_CASE(can_exist_for_each_key) {
     BOOST_TEST(tables.stats(2).remaining == 0);
 }
 
+// Three streams hold all seats, and nothing is released. The limiter wakes up without a release.
+BOOST_AUTO_TEST_CASE(grants_a_waiting_request_on_trial_while_streams_hold_all_seats) {
+    weir::knee_options const three{.seats = 3, .max = 20};
+    auto const check = [](auto& kitchen, asio::io_context& ctx, auto join) {
+        auto streams = kitchen.try_enter(3);
+        visit first;
+        visit second;
+        join(first);
+        join(second);
+        run_for(ctx, 15s - 1ns);
+        BOOST_TEST(first.waiting());
+        run_for(ctx, 1ns);
+        BOOST_TEST(first.granted());
+        BOOST_TEST(second.waiting());
+        first.leave();  // before the streams, which are long calls now
+        settle(ctx);
+        BOOST_TEST(second.granted());
+        BOOST_TEST(kitchen.stats().capacity == 6);
+    };
+    {
+        asio::io_context ctx;
+        adaptive kitchen{ctx, three};
+        check(kitchen, ctx, [&](visit& v) { kitchen.async_enter(v.callback()); });
+    }
+    {
+        asio::io_context ctx;
+        weir::testing::limiter<weir::any_limiter> kitchen{ctx, three};
+        check(kitchen, ctx, [&](visit& v) { kitchen.async_enter(v.callback()); });
+    }
+    {
+        asio::io_context ctx;
+        weir::testing::limiter<weir::any_limiter> kitchen{
+            ctx, weir::limiter_config::parse("3 knee max 20 & 100 seats")};
+        auto streams = kitchen.try_enter(3);
+        visit first{kitchen};
+        run_for(ctx, 15s);
+        BOOST_TEST(first.granted());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(grants_a_waiting_request_of_a_key_or_chain_on_trial) {
+    weir::knee_options const three{.seats = 3, .max = 20};
+    asio::io_context ctx;
+    weir::basic_keyed<int, weir::policy::adaptive, asio::any_io_executor, weir::testing::timer>
+        tables{ctx, three};
+    auto streams = tables.try_enter(1, 3);
+    visit waits;
+    tables.async_enter(1, waits.callback());
+    run_for(ctx, 15s);
+    BOOST_TEST(waits.granted());
+
+    adaptive kitchen{ctx, three};
+    adaptive waiters{ctx, three};
+    weir::chain both{kitchen, waiters};
+    auto const more_streams = waiters.try_enter(3);
+    bool granted = false;
+    both.async_enter([&](weir::error_code ec, weir::chain_permit<2> const&) { granted = !ec; });
+    run_for(ctx, 15s);
+    BOOST_TEST(granted);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -25,6 +25,7 @@ using weir::aimd_options;
 using weir::amount;
 using weir::duration;
 using weir::gradient2_options;
+using weir::knee_options;
 using weir::max_amount;
 using weir::outcome;
 using weir::ticket;
@@ -276,6 +277,140 @@ BOOST_AUTO_TEST_CASE(can_be_a_quadrillion) {
     BOOST_TEST(room.debt(noon) == 8'999 * max_amount);
 }
 
+// ---- Long calls.
+
+namespace {
+
+// Keeps all other seats in use by calls of this time, and returns when the number has last changed.
+class busy_seats {
+public:
+    busy_seats(adaptive& room, duration call) : room_(room), call_(call) {}
+
+    [[nodiscard]] time_point now() const noexcept { return now_; }
+    void run(duration d) {
+        for (auto const end = now_ + d; now_ < end; now_ += call_) {
+            std::vector<ticket> calls;
+            while (fits_at(now_))
+                calls.push_back(room_.take(1, now_));
+            for (auto const t : calls)
+                room_.leave(1, t, now_ + call_);
+        }
+    }
+    // Returns how long it takes until the number changes twice, at most a day.
+    [[nodiscard]] duration until_it_changed_twice() {
+        auto const begin = now_;
+        for (int changes = 0; changes != 2 && now_ < begin + 24h;) {
+            auto const before = room_.seats();
+            run(call_);
+            changes += room_.seats() != before;
+        }
+        return now_ - begin;
+    }
+
+private:
+    [[nodiscard]] bool fits_at(time_point t) const { return room_.ready_at(1, 0, t) <= t; }
+
+    adaptive& room_;
+    duration call_;
+    time_point now_ = noon;
+};
+
+}  // namespace
+
+// Envoy and others have the same mistake: the latency of one long call in the mean of a window.
+BOOST_AUTO_TEST_CASE(continue_to_adapt_after_a_long_call) {
+    for (duration const held :
+         {duration(1s), duration(10s), duration(10min), duration(1h), duration(24h)}) {
+        BOOST_TEST_CONTEXT(
+            "held for " << std::chrono::duration_cast<std::chrono::seconds>(held).count() << " s") {
+            adaptive by_gradient(gradient2_options{.seats = 4, .min = 2, .max = 20});
+            auto stuck = by_gradient.take(1, noon);
+            busy_seats rest(by_gradient, 500ms);
+            rest.run(held);
+            by_gradient.leave(1, stuck, rest.now());
+            BOOST_TEST(rest.until_it_changed_twice() <= 70s);
+
+            adaptive by_vegas(vegas_options{.seats = 4, .min = 2, .max = 20});
+            stuck = by_vegas.take(1, noon);
+            busy_seats others(by_vegas, 500ms);
+            others.run(held);
+            by_vegas.leave(1, stuck, others.now());
+            BOOST_TEST(others.until_it_changed_twice() <= 70s);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(get_seats_for_long_calls) {
+    adaptive room(knee_options{.seats = 4, .min = 4, .max = 20});
+    auto const stream = room.take(2, noon);
+    busy_seats rest(room, 10ms);
+    rest.run(10s);
+    BOOST_TEST(room.seats() >= 6);
+    auto const with_streams = room.seats();
+    room.refund(1, stream, rest.now());
+    BOOST_TEST(room.seats() == with_streams - 1);
+    room.leave(1, stream, rest.now());
+    BOOST_TEST(room.seats() == with_streams - 2);
+
+    adaptive few(knee_options{.seats = 2, .min = 2, .max = 2});
+    few.take(1, noon);
+    busy_seats(few, 10ms).run(10s);
+    BOOST_TEST(few.seats() == 2);
+}
+
+// Nothing is known about the permits, and the number cannot change.
+BOOST_AUTO_TEST_CASE(grant_a_request_on_trial_when_no_permit_is_released_for_15_seconds) {
+    adaptive room(knee_options{.seats = 3, .max = 20});
+    auto const streams = room.take(2, noon);
+    room.take(1, noon + 1s);
+    auto const again = noon + 16s;
+    BOOST_TEST(room.ready_at(1, 0, again - 1ns) == unknown);
+    BOOST_TEST(room.ask_again_at(1, noon + 1s) == again);
+    BOOST_TEST(room.ask_again_at(18, noon + 1s) == weir::never);
+    BOOST_TEST(room.ready_at(18, 0, again) == unknown);
+    BOOST_TEST(room.ready_at(1, 1, again) == unknown);
+    BOOST_TEST(room.ready_at(1, 0, again) == again);
+    BOOST_TEST(room.ready_at(17, 0, again) == again);
+    auto const trial = room.take(1, again);
+    BOOST_TEST(room.seats() == 3);
+    // The next one after twice the time.
+    BOOST_TEST(room.ready_at(1, 0, again + 30s - 1ns) == unknown);
+    BOOST_TEST(room.ask_again_at(1, again) == again + 30s);
+    auto const second = room.take(1, again + 30s);
+    BOOST_TEST(room.ask_again_at(1, again + 30s) == again + 90s);
+    // It ends before the others, which are long.
+    room.leave(1, second, again + 31s);
+    BOOST_TEST(room.seats() == 6);
+    BOOST_TEST(room.remaining(again) == 2);
+    room.leave(1, trial, again + 31s);
+    room.leave(1, streams, again + 1h);
+    BOOST_TEST(room.seats() == 5);
+}
+
+// The service stood still, and continues in order.
+BOOST_AUTO_TEST_CASE(make_no_call_long_if_the_trial_is_not_the_first_to_end) {
+    adaptive room(knee_options{.seats = 3, .max = 20});
+    auto const stuck = room.take(3, noon);
+    auto const trial = room.take(1, noon + 15s);
+    room.leave(1, stuck, noon + 16s);
+    room.leave(1, trial, noon + 17s);
+    BOOST_TEST(room.seats() == 3);
+
+    adaptive other(knee_options{.seats = 3, .max = 20});
+    other.take(3, noon);
+    auto const rejected = other.take(1, noon + 15s);
+    other.leave(1, other.report(rejected, outcome::dropped), noon + 16s);
+    BOOST_TEST(other.seats() == 3);
+    BOOST_TEST(other.ask_again_at(1, noon + 16s) == noon + 31s);
+}
+
+BOOST_AUTO_TEST_CASE(try_nothing_with_the_other_algorithms) {
+    adaptive room(each_by_itself);
+    room.take(10, noon);
+    BOOST_TEST(room.ask_again_at(1, noon) == weir::never);
+    BOOST_TEST(room.ready_at(1, 0, noon + 24h) == unknown);
+}
+
 // Random permits, times and outcomes: the number stays within its bounds, and permits in use are counted.
 BOOST_AUTO_TEST_CASE(keep_their_guarantee_in_any_order) {
     support::for_each_seed(1, 3'000, [](random_source& random) {
@@ -283,11 +418,16 @@ BOOST_AUTO_TEST_CASE(keep_their_guarantee_in_any_order) {
         auto const most = least + random.of_any_size(1'000);
         auto const seats = random.between(least, most);
         weir::adaptive_options options;
-        switch (random.between(0, 2)) {
+        bool is_knee = false;
+        switch (random.between(0, 3)) {
             case 0:
-                options = aimd_options{.seats = seats, .min = least, .max = most, .samples = 3};
+                options = knee_options{.seats = seats, .min = least, .max = most};
+                is_knee = true;
                 break;
             case 1:
+                options = aimd_options{.seats = seats, .min = least, .max = most, .samples = 3};
+                break;
+            case 2:
                 options = vegas_options{
                     .seats = seats, .min = least, .max = most, .probe = 2, .samples = 3};
                 break;
@@ -308,18 +448,23 @@ BOOST_AUTO_TEST_CASE(keep_their_guarantee_in_any_order) {
         std::vector<held> out;
         amount in_use = 0;
         auto now = noon;
+        auto changed = now;  // the last grant or release
         bool good = true;
         allocation_count const allocations;
         out.reserve(200);
         for (int step = 0; step != 200; ++step) {
-            now += duration(random.of_any_size(10'000'000));
+            now += duration(random.of_any_size(random.one_in(50) ? 100'000'000'000 : 10'000'000));
             auto const n = random.between(1, std::min<amount>(4, most));
-            bool const fit = in_use == 0 || in_use + n <= room.seats();
-            good = good && (room.ready_at(n, 0, now) <= now) == fit;
+            bool fit = in_use == 0 || in_use + n <= room.seats();
+            bool const relieved = is_knee && now >= changed + 100ms && in_use + n <= most;
+            bool const is_ready = room.ready_at(n, 0, now) <= now;
+            good = good && (is_ready == fit || (is_ready && relieved));
+            fit = is_ready;
             good = good && room.remaining(now) == std::max<amount>(room.seats() - in_use, 0);
             if (fit && !random.one_in(3)) {
                 out.push_back({room.take(n, now), n});
                 in_use += n;
+                changed = now;
             } else if (!out.empty()) {
                 auto& p = out[random.index_in(out)];
                 p.t = room.report(p.t, random.one_of({outcome::success, outcome::success,
@@ -327,6 +472,7 @@ BOOST_AUTO_TEST_CASE(keep_their_guarantee_in_any_order) {
                 good = good &&
                        (random.one_in(4) ? room.refund(p.n, p.t, now) : room.leave(p.n, p.t, now));
                 in_use -= p.n;
+                changed = now;
                 p = out.back();
                 out.pop_back();
             }

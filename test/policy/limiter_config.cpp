@@ -98,11 +98,14 @@ limiter_config some_config(random_source& random, std::size_t kind) {
             });
         };
         if constexpr (std::is_same_v<decltype(options), weir::adaptive_options>) {
-            switch (random.between(0, 2)) {
+            switch (random.between(0, 3)) {
                 case 0:
-                    options = weir::vegas_options{};
+                    options = weir::gradient2_options{};
                     break;
                 case 1:
+                    options = weir::vegas_options{};
+                    break;
+                case 2:
                     options = weir::aimd_options{};
                     break;
                 default:
@@ -130,6 +133,10 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
         {"1 seats", {}},
         {"3 seats", weir::seats_options{.seats = 3}},
         {"3 seats max_hold 30s", weir::seats_options{.seats = 3, .max_hold = 30s}},
+        {"4 knee", weir::knee_options{}},
+        {"4 knee", weir::adaptive_options{}},
+        {"9 knee min 2 max 50 headroom 0.1 probing 0.05",
+         weir::knee_options{.seats = 9, .min = 2, .max = 50, .headroom = 0.1, .probing = 0.05}},
         {"20 gradient2", weir::gradient2_options{}},
         {"50 gradient2 min 4 max 300 slow_start 0 tolerance 1.1 queue 2 smoothing 0.5 backoff "
          "0.8 "
@@ -238,8 +245,8 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("100/s", "column 5: expected a number before the unit, as in 1s, found `s`");
     wrong("100/min burst 3",
           "column 5: expected a number before the unit, as in 1min, found `min`");
-    wrong("3 chairs",
-          "column 3: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `chairs`");
+    wrong("3 chairs", "column 3: expected a time, as in 3/1s, seats, knee, gradient2, vegas or "
+                      "aimd, found `chairs`");
     wrong("10/60s loosely",
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end of the text, found `loosely`");
@@ -249,8 +256,8 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
           "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
           "the end of the text, found `initial`");
     wrong("3seats", "column 2: expected a space or a slash, found `seats`");
-    wrong("3 exact",
-          "column 3: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `exact`");
+    wrong("3 exact", "column 3: expected a time, as in 3/1s, seats, knee, gradient2, vegas or "
+                     "aimd, found `exact`");
     wrong("10/", "column 4: expected a time such as 500ms, found the end of the text");
     wrong("10/ exact", "column 4: expected a time such as 500ms, found ` `");
     wrong("10/60 exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60`");
@@ -275,11 +282,11 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("5/1s warming cold_factor hot", "column 26: expected a number, found `hot`");
     wrong("3 seats &", "column 10: expected a whole number, found the end of the text");
     wrong("& 3 seats", "column 1: expected a whole number, found `&`");
-    wrong("3 & 10/1s",
-          "column 3: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `&`");
     wrong(
-        "10/1s & 3 chairs",
-        "column 11: expected a time, as in 3/1s, seats, gradient2, vegas or aimd, found `chairs`");
+        "3 & 10/1s",
+        "column 3: expected a time, as in 3/1s, seats, knee, gradient2, vegas or aimd, found `&`");
+    wrong("10/1s & 3 chairs", "column 11: expected a time, as in 3/1s, seats, knee, gradient2, "
+                              "vegas or aimd, found `chairs`");
     wrong("5/1s warming cold_factor 3x", "column 27: expected the end of the number, found `x`");
 }
 

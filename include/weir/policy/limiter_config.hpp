@@ -62,6 +62,7 @@ public:
 ///
 /// Texts, their limiters and further options:
 /// - `3 seats`: `seats`; `max_hold 30s`
+/// - `4 knee`: `adaptive_seats`; `min 1`, `max 1000`, `headroom 0.25`, `probing 0.01`
 /// - `20 vegas`: `adaptive_seats`; `min 1`, `max 1000` and all others
 /// - `20 gradient2`: `adaptive_seats`; `min 20`, `max 200` and all others
 /// - `20 aimd`: `adaptive_seats`; `min 20`, `max 200` and all others

@@ -8,6 +8,23 @@
 
 namespace weir {
 
+/// The options of the algorithm that finds the knee of the throughput: see `policy::knee`.
+struct knee_options {
+    /// The initial number of seats, from `min` to `max`.
+    amount seats = 4;
+    /// The minimum number of seats, 1 to `max`.
+    amount min = 1;
+    /// The maximum number of seats, `min` to `max_amount`.
+    amount max = 1000;
+    /// The seats beyond the best number, as a part of it, 0.05 to 2. It is also the queue at the service, as a part of
+    /// the service's own latency.
+    double headroom = 0.25;
+    /// The part of the throughput that the probes for the service's own latency may cost, 0.001 to 0.2.
+    double probing = 0.01;
+
+    friend bool operator==(knee_options const&, knee_options const&) = default;
+};
+
 /// The options of additive increase, multiplicative decrease: see `policy::aimd`.
 struct aimd_options {
     /// The initial number of seats, from `min` to `max`.
@@ -103,6 +120,22 @@ struct gradient2_options {
 };
 
 namespace policy {
+
+/// A call that ended: the work under `count` permits that were released together.
+struct ended_call {
+    /// The time of the grant.
+    time_point granted{};
+    /// The time of the release.
+    time_point now{};
+    /// The number of permits.
+    amount count = 1;
+    /// The permits in use of calls that are not long, with this call.
+    amount in_progress = 1;
+    /// All permits in use, with this call.
+    amount in_use = 1;
+    /// Whether the outcome was `dropped`.
+    bool dropped = false;
+};
 
 /// The released permits of a window.
 struct seat_sample {

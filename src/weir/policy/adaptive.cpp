@@ -1,16 +1,18 @@
 #include <weir/policy/adaptive.hpp>
 
-#include <type_traits>
+#include <chrono>
 
 namespace weir::policy {
 namespace {
 
-template <class Options>
-sample_window window_of(Options const& o) {
-    if constexpr (requires { o.ignore_below; })
-        return {o.window, o.samples, o.ignore_below};
-    else
-        return {o.window, o.samples, duration(1)};
+using namespace std::chrono_literals;
+
+// How long no permit is released until a probe ends, and until a request is granted on trial.
+duration patience_in_probe(duration latency) noexcept {
+    return std::max<duration>(times(latency, 20), 100ms);
+}
+duration patience(duration latency, int trials) noexcept {
+    return times(std::max<duration>(times(latency, 20), 15s), std::int64_t{1} << trials);
 }
 
 }  // namespace
@@ -18,30 +20,33 @@ sample_window window_of(Options const& o) {
 adaptive::adaptive(options_type const& options)
     : algorithm_(std::visit(
           []<class Options>(Options const& o) -> algorithm {
-              if constexpr (std::is_same_v<Options, aimd_options>)
-                  return aimd(o);
+              if constexpr (std::is_same_v<Options, knee_options>)
+                  return knee(o);
+              else if constexpr (std::is_same_v<Options, gradient2_options>)
+                  return windowed<gradient2>(o);
               else if constexpr (std::is_same_v<Options, vegas_options>)
-                  return vegas(o);
+                  return windowed<vegas>(o);
               else
-                  return gradient2(o);
+                  return windowed<aimd>(o);
           },
           options)),
-      window_(std::visit([](auto const& o) { return window_of(o); }, options)),
-      most_(std::visit([](auto const& o) { return o.max; }, options)),
+      max_(std::visit([](auto const& o) { return o.max; }, options)),
       seats_(std::visit([](auto const& a) { return a.seats(); }, algorithm_)) {}
 
 void adaptive::take_over(adaptive& before, time_point now) noexcept {
+    marks_ = before.marks_;
     in_use_ = before.in_use_;
-    seats_ = before.seats_;
+    last_change_ = before.last_change_;
+    trials_ = before.trials_;
     std::visit(
         [&]<class Algorithm>(Algorithm& a) {
             if (auto const* const same = std::get_if<Algorithm>(&before.algorithm_))
-                a.take_over(*same);
+                a.take_over(*same, now);
             else
-                a.start_with(before.seats_);
+                a.start_with(before.seats_, now);
         },
         algorithm_);
-    set_number(now);
+    set_number();
 }
 
 adaptive::options_type adaptive::options() const {
@@ -49,32 +54,105 @@ adaptive::options_type adaptive::options() const {
 }
 
 bool adaptive::leave(amount n, ticket t, time_point now) noexcept {
-    auto const code = t & code_mask;
-    if (t != 0 && code != code_of(outcome::ignored)) {
-        // Modulo 2^62 ns, which is 146 years.
-        auto const held =
-            duration(static_cast<duration::rep>((stamp(now) - (t & ~code_mask)) >> 2));
-        if (auto const seen =
-                window_.add(now - held, now, in_use_, code == code_of(outcome::dropped))) {
-            std::visit([&](auto& a) { a.update(*seen); }, algorithm_);
-            set_number(now);
+    if (t == 0) {
+        marks_.leave_unknown(n, in_use_);
+        trials_.count = 0;
+    } else {
+        auto const granted = granted_at(t, now);
+        auto const how = t & code_mask;
+        if (trials_.count != 0) [[unlikely]]
+            end_trials(granted, how == code_of(outcome::success));
+        auto const in_progress = in_use_ - marks_.long_calls();
+        bool const is_long = marks_.leave(granted, n, in_use_, now);
+        if (!is_long && how != code_of(outcome::ignored)) {
+            ended_call const call{
+                .granted = std::min(granted, now),
+                .now = now,
+                .count = n,
+                .in_progress = in_progress,
+                .in_use = in_use_,
+                .dropped = how == code_of(outcome::dropped)};
+            std::visit([&](auto& a) { a.add(call); }, algorithm_);
         }
     }
     in_use_ -= n;
+    last_change_ = now;
+    set_number();
     return true;
 }
 
-ticket adaptive::merge(ticket a, ticket b, amount) noexcept {
+bool adaptive::refund(amount n, ticket t, time_point now) noexcept {
+    if (t == 0)
+        marks_.leave_unknown(n, in_use_);
+    else
+        marks_.refund(granted_at(t, now), n, in_use_);
+    trials_.count = 0;
+    in_use_ -= n;
+    last_change_ = now;
+    set_number();
+    return true;
+}
+
+ticket adaptive::merge(ticket a, ticket b, amount n) noexcept {
+    if (auto const mark = marks_.last_mark(); mark != time_point::min()) {
+        if (b != 0)
+            marks_.remove(granted_at(b, mark), n);
+        if (a != 0)
+            marks_.add(granted_at(a, mark), n);
+    }
+    trials_.count = 0;
     bool const dropped = b != 0 && (b & code_mask) == code_of(outcome::dropped);
     return dropped ? report(a, outcome::dropped) : a;
 }
 
-void adaptive::set_number(time_point now) noexcept {
-    auto const next = std::visit([](auto const& a) { return a.seats(); }, algorithm_);
-    if (next == seats_)
+// With `knee`, each long call adds a seat.
+amount adaptive::with_long_calls(amount seats) const noexcept {
+    return std::min(max_, seats + std::min(marks_.long_calls(), max_));
+}
+
+void adaptive::set_number() noexcept {
+    if (auto const* const k = std::get_if<knee>(&algorithm_))
+        seats_ = with_long_calls(k->seats());
+    else
+        seats_ = std::visit([](auto const& a) { return a.seats(); }, algorithm_);
+}
+
+// ---- Long calls in all seats.
+//
+// No sample comes from them, so the number cannot change, and without a release they are not known to be long. A probe
+// ends then. With the number itself, one more request is granted on trial: if it ends first, the others are long.
+
+// Returns when `n` permits can be granted although they are not free, if no permit is released.
+time_point adaptive::relief_at(amount n) const noexcept {
+    auto const* const k = std::get_if<knee>(&algorithm_);
+    if (!k || n > max_ - in_use_)
+        return never;
+    if (k->is_probing() && n <= with_long_calls(k->settled_seats()) - in_use_)
+        return later(last_change_, patience_in_probe(k->latency()));
+    return later(last_change_, patience(k->latency(), trials_.count));
+}
+
+// Prepares to take `n` permits, which are not free.
+void adaptive::relieve(amount n, time_point now) noexcept {
+    auto* const k = std::get_if<knee>(&algorithm_);
+    if (in_use_ == 0 || !k || relief_at(n) > now)
         return;
-    seats_ = next;
-    window_.number_changed(now);
+    if (k->is_probing()) {
+        k->abandon_probe(now);
+        set_number();
+    }
+    if (n <= seats_ - in_use_)
+        return;
+    if (trials_.count == 0)
+        trials_ = {.since = last_change_, .in_use = in_use_};
+    if (trials_.count != 30)
+        ++trials_.count;
+}
+
+void adaptive::end_trials(time_point granted, bool served) noexcept {
+    if (served && granted > trials_.since)
+        marks_.make_long(trials_.since, trials_.in_use);
+    trials_.count = 0;
 }
 
 }  // namespace weir::policy

@@ -89,6 +89,9 @@ form(Head<Options>, char const*, word, field<Options, Values>...)
 
 constexpr std::tuple forms{
     form{count{&seats_options::seats}, "seats", field{"max_hold", &seats_options::max_hold}},
+    form{count{&knee_options::seats}, "knee", field{"min", &knee_options::min},
+         field{"max", &knee_options::max}, field{"headroom", &knee_options::headroom},
+         field{"probing", &knee_options::probing}},
     form{count{&gradient2_options::seats}, "gradient2", field{"min", &gradient2_options::min},
          field{"max", &gradient2_options::max}, field{"slow_start", &gradient2_options::slow_start},
          field{"tolerance", &gradient2_options::tolerance},
