@@ -78,7 +78,7 @@ struct options {
 /// Lifetime: create it with `std::make_shared`. It may be destroyed before its limiters; operations in progress are
 /// finished.
 ///
-/// Threads: as `weir::store`.
+/// Threads: as `weir::store`. The store calls `execute` of its executor under its lock, by the rules of `basic_limiter`.
 class store final : public weir::store {
 public:
     /// Makes a store. Throws `std::invalid_argument` if the URL, or another option, is invalid.
