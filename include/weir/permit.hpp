@@ -206,7 +206,7 @@ private:
            duration time) noexcept
         : issuer_(issuer), count_(count), origin_(from), time_(time) {}
 
-    // Of a grant, the last is -1 - its wait. A permit that was never granted stores a `rejected` in the other three: the
+    // The last member of a grant is -1 - its wait. A permit that was never granted stores a `rejected` in the other three: the
     // capacity + 1, or 0; the name; the permits of the request if there is a capacity, or else `retry_after`.
     detail::permit_issuer* issuer_ = nullptr;
     amount count_ = 0;

@@ -333,6 +333,25 @@ BOOST_AUTO_TEST_CASE(a_shorter_deadline_behind_a_longer_one_moves_the_timer) {
     BOOST_TEST(patient.waiting());
 }
 
+// The rate may change at any time, so that the request waits.
+BOOST_AUTO_TEST_CASE(a_rate_of_0_grants_nothing_until_it_changes) {
+    asio::io_context ctx;
+    weir::testing::limiter<weir::token_bucket> calls{
+        ctx, {.rate = {0, 1s}, .burst = 1}, {.tolerance = 0ms}};
+    BOOST_TEST(static_cast<bool>(calls.try_enter()));
+    visit brief{calls, 2s};
+    visit endless{calls};
+    run_for(ctx, 2s);
+    BOOST_TEST(brief.waiting());
+    run_for(ctx, 1ns);
+    BOOST_TEST(brief.rejected(errc::timed_out));
+    BOOST_TEST(!brief.seat().retry_after());
+    BOOST_TEST(endless.waiting());
+    calls.configure([](auto& o) { o.rate = {1, 1s}; });
+    run_for(ctx, 1s);
+    BOOST_TEST(endless.granted());
+}
+
 // A debt delays all requests that wait. A request that would now be granted after its deadline need not wait for it.
 BOOST_AUTO_TEST_CASE(a_debt_rejects_at_once_the_requests_that_would_be_late) {
     for (bool const settles : {false, true}) {

@@ -373,4 +373,25 @@ BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::compare_asked_with_left_alone<windows>(19'000'000, 1'000);
 }
 
+// As documented: a refund in a later window undoes at most the smallest debt at the beginning of any window.
+BOOST_AUTO_TEST_CASE(a_late_refund_undoes_at_most_the_smallest_debt_of_any_window) {
+    fixed_window window({.limit = 10, .window = 1s});
+    window.begin(noon);
+    auto const first = window.take(25, noon);
+    auto const second = window.take(20, noon + 1s);
+    BOOST_TEST(window.remaining(noon + 2s) == 0);
+    BOOST_TEST(weir::debt_of(window, noon + 2s) == 15);
+    // All 20 are still owed, or were paid from this window. But the debt at 1 s was 15.
+    BOOST_TEST(window.refund(20, second, noon + 2s));
+    BOOST_TEST(weir::debt_of(window, noon + 2s) == 0);
+    BOOST_TEST(window.remaining(noon + 2s) == 0);
+    BOOST_TEST(!window.refund(25, first, noon + 2s));  // an earlier refund undid all that counts
+    BOOST_TEST(window.remaining(noon + 3s) == 10);
+
+    // In its own window a refund undoes all, debt first.
+    auto const third = window.take(25, noon + 3s);
+    BOOST_TEST(window.refund(25, third, noon + 3s));
+    BOOST_TEST(window.remaining(noon + 3s) == 10);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

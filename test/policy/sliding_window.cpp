@@ -322,4 +322,20 @@ BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::compare_asked_with_left_alone<slices>(9'000'000, 1'000);
 }
 
+// As documented: after a change to longer slices a permit may expire earlier than if all slices were as long.
+BOOST_AUTO_TEST_CASE(keeps_shorter_slices_after_a_change_to_longer_ones) {
+    sliding_window window({.limit = 4, .window = 10s, .slices = 10});
+    window.begin(noon);
+    window.take(1, noon);
+    window.take(1, noon + 2s);
+    window.take(1, noon + 4s);
+    renew(window, {.limit = 4, .window = 10s, .slices = 1}, noon + 4s);
+    window.take(1, noon + 5s);  // the slice of 4 s continues
+    BOOST_TEST(window.remaining(noon + 10s - tick) == 0);
+    BOOST_TEST(window.remaining(noon + 10s) == 1);
+    BOOST_TEST(window.remaining(noon + 12s) == 2);
+    BOOST_TEST(window.remaining(noon + 15s - tick) == 2);
+    BOOST_TEST(window.remaining(noon + 15s) == 4);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -328,4 +328,21 @@ BOOST_AUTO_TEST_CASE(keeps_no_trace_of_a_rejected_request) {
     support::compare_asked_with_left_alone<tokens>(39'000'000, 1'000);
 }
 
+// As documented: a change of the way of refilling drops the accrued part.
+BOOST_AUTO_TEST_CASE(drops_the_accrued_part_when_the_way_of_refilling_changes) {
+    token_bucket_options const evenly{.rate = {10, 1h}, .initial = 0};
+    token_bucket_options const by_intervals{
+        .rate = {10, 1h}, .initial = 0, .refill = refill::interval};
+
+    auto bucket = begun<token_bucket>(evenly, noon);
+    renew(bucket, by_intervals, noon + 5min);  // a permit is due a minute later
+    BOOST_TEST(bucket.remaining(noon + 65min - tick) == 0);
+    BOOST_TEST(bucket.remaining(noon + 65min) == 10);
+
+    auto beats = begun<token_bucket>(by_intervals, noon);
+    renew(beats, evenly, noon + 59min);  // ten permits are due a minute later
+    BOOST_TEST(beats.remaining(noon + 65min - tick) == 0);
+    BOOST_TEST(beats.remaining(noon + 65min) == 1);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

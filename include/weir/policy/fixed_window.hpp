@@ -37,8 +37,10 @@ namespace policy {
 /// Debt: permits that `charge` and `settle` take beyond the limit are a debt. Each new window pays from its limit
 /// before it grants anything, and the next window owes the rest. All other grants of a window expire with it.
 ///
-/// A refund reduces the debt first. It frees permits if they still count: in the window of the grant, or as debt that
-/// has existed ever since.
+/// A refund reduces the debt first, and then frees permits of the current window. In the window of the grant it undoes
+/// all of the grant. In a later window it undoes at most the smallest debt at the beginning of any window since the
+/// limiter last was without debt, less what earlier refunds undid. So it may undo less than is still owed for the grant,
+/// and never more: for `10/1s`, `charge(25)` at 0 s and `charge(20)` at 1 s, a refund of the 20 at 2 s undoes 15.
 ///
 /// Memory: constant; 40 bytes of state, 16 of them for refunds of debt.
 ///

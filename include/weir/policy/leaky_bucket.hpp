@@ -10,7 +10,7 @@ namespace weir {
 /// The options of `leaky_bucket`.
 struct leaky_bucket_options {
     /// The rate at which the bucket leaks. With 0 permits it never leaks, and once it is full nothing is granted until
-    /// the rate changes.
+    /// the rate changes. A request that finds too few permits waits for that change, until its patience ends.
     weir::rate rate{1, std::chrono::seconds(1)};
 
     /// The number of permits that the bucket holds, 1 to `max_amount`. 1 spaces grants evenly; with more, that many are

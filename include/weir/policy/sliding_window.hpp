@@ -30,6 +30,10 @@ namespace policy {
 /// exactly at `g + window` if it was the last of its slice, as when all permits are taken at once. Callers that always
 /// wait get the full rate, as soon as the slices follow each other in this way.
 ///
+/// A change of options keeps the slices. The grants in them expire the new window after the last grant of their slice, and
+/// the current slice ends when its age is the new length of a slice. So after a change to longer slices a permit may
+/// expire earlier than if all slices were as long, but never before its window has passed.
+///
 /// Formula: the free permits are `limit` minus the sum of the unexpired slices, which are at most `slices` + 1.
 ///
 /// Memory: 16 bytes for each of these, allocated at once; as much again after a change of options.

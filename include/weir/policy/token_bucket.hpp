@@ -20,7 +20,7 @@ enum class refill : std::uint8_t {
 /// The options of `token_bucket`.
 struct token_bucket_options {
     /// The rate at which the bucket is refilled. With 0 permits it never is: its permits can be taken, and then nothing
-    /// until the rate changes.
+    /// until the rate changes. A request that finds too few permits waits for that change, until its patience ends.
     weir::rate rate{1, std::chrono::seconds(1)};
 
     /// The number of permits that the bucket holds, and so the most that can be granted at once after a pause: 1 to
@@ -35,7 +35,9 @@ struct token_bucket_options {
     /// The number of permits in a new bucket, 0 to the burst; by default it is full.
     std::optional<amount> initial = {};
 
-    /// The way in which the bucket is refilled.
+    /// The way in which the bucket is refilled. A change drops the accrued part of the next permit or period: after a
+    /// change to `interval` the next refill comes a whole period later, and after a change to `continuous` the next permit
+    /// comes a whole permit's time later.
     weir::refill refill = refill::continuous;
 
     /// The treatment of the permits in the bucket when the options change.
