@@ -124,14 +124,15 @@ class CommandLine(ProxyTest):
         self.assertRegex(result.stderr, r"\Aweir-proxy: cannot write the access log `/no/such/folder/log`: .*\n\Z")
 
     def test_an_upstream_at_the_address_of_the_proxy(self):
-        rows = [("127.0.0.1:18999", "127.0.0.1:18999"), ("127.0.0.1:18999", "0.0.0.0:18999")]
+        port = self.unused_port()
+        rows = [(f"127.0.0.1:{port}", f"127.0.0.1:{port}"), (f"127.0.0.1:{port}", f"0.0.0.0:{port}")]
         with contextlib.suppress(OSError):  # a minimal system may not resolve any name
             socket.gethostbyname("localhost")
-            rows.append(("localhost:18999", "127.0.0.1:18999"))
+            rows.append((f"localhost:{port}", f"127.0.0.1:{port}"))
         for upstream, listen in rows:
             result = run("--upstream", upstream, "--listen", listen)
             self.assertEqual(result.returncode, 1)
-            self.assertRegex(result.stderr, r"\Aweir-proxy: server \S+:18999 is an address of this proxy "
+            self.assertRegex(result.stderr, rf"\Aweir-proxy: server \S+:{port} is an address of this proxy "
                                             rf"\({listen}\): requests would loop\n\Z")
 
     def test_an_upstream_that_does_not_accept_the_connection(self):
