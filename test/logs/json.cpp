@@ -134,6 +134,25 @@ BOOST_AUTO_TEST_CASE(do_not_keep_values_of_the_previous_line) {
     BOOST_TEST(e.keys[0] == "d");
 }
 
+BOOST_AUTO_TEST_CASE(of_weir_proxy_have_a_service_time_unless_it_rejected_the_request) {
+    auto const held = [](std::string status, std::string_view waited) {
+        auto const reader = logs::format::parse("json time=t").make_reader({});
+        logs::entry e;
+        BOOST_TEST(reader->read(
+            R"({"t":807256800,"request_time":0.25,"status":)"s.append(status).append(waited).append(
+                "}"),
+            e));
+        return e.held;
+    };
+    constexpr auto waited = R"(,"waited":0.05)"sv;
+    for (auto const status : {"200", "404", "500", "502"})
+        BOOST_TEST((held(status, waited) == 200ms), status);
+    for (auto const status : {"429", "503"}) {
+        BOOST_TEST(!held(status, waited), status);
+        BOOST_TEST((held(status, "") == 250ms), status);  // another program sent the response
+    }
+}
+
 BOOST_AUTO_TEST_CASE(may_be_32_levels_deep) {
     BOOST_TEST((client_of(nested(32)) == "a"));
     BOOST_TEST(!client_of(nested(33)));
