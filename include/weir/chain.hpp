@@ -7,18 +7,19 @@
 #include <weir/detail/chain/link_box.hpp>
 #include <weir/detail/chain/member.hpp>
 #include <weir/detail/chain/start.hpp>
-#include <weir/detail/enter_operation.hpp>
+#include <weir/detail/verbs.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/awaitable.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/assert.hpp>
 #include <boost/container/small_vector.hpp>
 #include <boost/container/static_vector.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <concepts>
@@ -27,6 +28,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -59,8 +61,8 @@ class link_tuple {
     using home_type = std::tuple_element_t<0, std::tuple<Links...>>;
 
 public:
-    using core_type = typename home_type::core_type;
     using executor_type = typename home_type::executor_type;
+    using clock_type = typename home_type::core_type::host_type::clock_type;
     using permit_type = chain_permit<sizeof...(Links)>;
     using kept_entries = entry_list<sizeof...(Links)>;
 
@@ -69,6 +71,9 @@ public:
     explicit link_tuple(Links... links) : links_(std::move(links)...) {}
 
     [[nodiscard]] auto const& home() const noexcept { return std::get<0>(links_).handle(); }
+    [[nodiscard]] static wait_limit until(typename clock_type::time_point deadline) noexcept {
+        return wait_until(deadline);
+    }
     [[nodiscard]] auto members() noexcept {
         return std::apply([](auto&... each) { return std::array<chain_member*, most>{&each...}; },
                           links_);
@@ -83,34 +88,52 @@ template <class Executor>
 using any_link_box = link_box<sizeof(Executor) + 3 * sizeof(void*) + sizeof(request) +
                               sizeof(std::string) + sizeof(std::uint64_t)>;
 
-/// The links of a chain whose limiters are known at run time: at least one when it is used. It stores `inline_links`
-/// links in place; more of them take an allocation.
+/// The links of a chain whose limiters are known at run time. It stores `inline_links` links in place; more of them take
+/// an allocation.
 template <class Executor, std::size_t inline_links>
 class link_list {
 public:
-    using core_type = chain_core;
     using executor_type = Executor;
+    using clock_type = std::chrono::steady_clock;
     using permit_type = any_chain_permit;
     // A waiting chain has memory for exactly its links.
     using kept_entries = std::vector<chain_entry>;
 
     static constexpr std::size_t most = most_chained;
 
+    link_list() {
+        if constexpr (std::constructible_from<Executor, boost::asio::system_executor>)
+            home_ = {nullptr, Executor(boost::asio::system_executor())};
+    }
+    explicit link_list(Executor const& ex) : home_{{nullptr, ex}} {}
+
     void add(any_link_box<Executor> link, Executor const& ex) {
         if (links_.empty())
-            home_.emplace(limiter_handle<chain_core, Executor>{link.get().share(), ex});
+            home_ = {link.get().share(), ex};
         if (links_.size() == inline_links)
             links_.reserve(most);
         links_.push_back(std::move(link));
     }
     [[nodiscard]] std::size_t size() const noexcept { return links_.size(); }
 
-    [[nodiscard]] auto const& home() const noexcept { return *home_; }
+    /// Throws `std::logic_error` if there is no executor.
+    [[nodiscard]] auto const& home() const {
+        if (!home_)
+            throw std::logic_error("weir: this chain has no limiters and no executor");
+        return *home_;
+    }
     [[nodiscard]] auto members() noexcept {
         boost::container::static_vector<chain_member*, most> all;
         for (auto const& link : links_)
             all.push_back(&link.get());
         return all;
+    }
+    // The first limiter may have another clock. It is read last, so that the wait does not end before the deadline.
+    [[nodiscard]] wait_limit until(clock_type::time_point deadline) const noexcept {
+        if (links_.empty())
+            return {};
+        auto const left = round_up(deadline - std::min(deadline, clock_type::now()));
+        return {.length = forever, .until = later(home_->core->read_clock(), left)};
     }
 
 private:
@@ -121,14 +144,15 @@ private:
 /// The operations of a chain with these links.
 template <class Links>
 class chain_of {
-    using signature = chain_signature<Links>;
     using start_type = starts_to_enter_chain<Links>;
     using start_here_type = starts_to_enter_chain<Links, Links*>;
-    using handle_type = limiter_handle<typename Links::core_type, typename Links::executor_type>;
+    using enter_token = enter_token_t<typename Links::executor_type>;
 
 public:
     /// The executor of the first limiter.
     using executor_type = typename Links::executor_type;
+    /// The clock of deadlines: the clock of the first limiter.
+    using clock_type = typename Links::clock_type;
     /// The permits of all limiters.
     using permit_type = typename Links::permit_type;
 
@@ -156,69 +180,48 @@ public:
     /// Await it in a coroutine on any executor. The chain must exist until the call is awaited.
     ///
     /// @throws chain_rejection with the `error_code` of `async_enter`
-    [[nodiscard]] auto enter(patience wait = {}) { return enter_within({.length = wait}); }
+    [[nodiscard]] auto enter(patience wait = {}) {
+        return detail::enter(home(), start_here_type(&links_, options_, {.length = wait}));
+    }
     /// Waits until all limiters grant or `deadline` passes on the clock of the first limiter. Otherwise it works like
     /// `enter`.
-    template <class Clock, class Duration>
-    [[nodiscard]] auto enter_until(std::chrono::time_point<Clock, Duration> deadline) {
-        return enter_within(wait_until(deadline));
+    [[nodiscard]] auto enter_until(typename clock_type::time_point deadline) {
+        return detail::enter(home(), start_here_type(&links_, options_, links_.until(deadline)));
     }
 
     /// Waits until all limiters grant or the patience ends.
     ///
     /// Completion signature: `void(error_code, permit_type)`. On an error the permit is empty. It names the limiter
-    /// that rejected, and has a `retry_after` if it is known.
-    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
-    auto async_enter(patience wait, Token&& token) {
-        return boost::asio::async_initiate<Token, void(error_code, permit_type)>(
-            initiation<typename Links::core_type, executor_type, signature>(
-                home().core, home().executor),
-            token, start_type(links_, options_, {.length = wait}));
+    /// that rejected, and has a `retry_after` if it is known. Without a token, await the result in a coroutine on any
+    /// executor. It returns the permit or throws `chain_rejection`.
+    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token = enter_token>
+    auto async_enter(patience wait, Token&& token = enter_token()) {
+        return detail::async_enter(
+            home(), start_type(links_, options_, {.length = wait}), std::forward<Token>(token));
     }
     /// Waits until all limiters grant or the default patience ends.
-    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token>
-    auto async_enter(Token&& token) {
+    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token = enter_token>
+    auto async_enter(Token&& token = enter_token()) {
         return async_enter(patience(), std::forward<Token>(token));
     }
-    /// Waits until all limiters grant or the patience ends; without a token.
-    ///
-    /// Await the result in a coroutine on any executor.
-    [[nodiscard]] auto async_enter(patience wait = {}) {
-        return enter_operation<handle_type, start_type>(
-            home(), start_type(links_, options_, {.length = wait}));
+    /// Waits until all limiters grant or `deadline` passes on the clock of the first limiter. Otherwise it works like
+    /// `async_enter`.
+    template <boost::asio::completion_token_for<void(error_code, permit_type)> Token = enter_token>
+    auto async_enter_until(typename clock_type::time_point deadline,
+                           Token&& token = enter_token()) {
+        return detail::async_enter(home(), start_type(links_, options_, links_.until(deadline)),
+                                   std::forward<Token>(token));
     }
 
     /// Enters, calls `f()`, releases the permits and returns the result of `f`, like `basic_limiter::run`.
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, patience wait = {}) {
-        return run_by_reference(f, wait);
+        return detail::run(home(), start_here_type(&links_, options_, {.length = wait}), f);
     }
 
 private:
-    [[nodiscard]] handle_type const& home() const noexcept { return links_.home(); }
-
-    [[nodiscard]] auto enter_within(wait_limit const& limit) {
-        enter_operation<handle_type const*, start_here_type> operation(
-            &home(), start_here_type(&links_, options_, limit));
-        auto coroutine = await_enter(operation);
-        return enter_awaitable<handle_type const*, executor_type, start_here_type>(
-            std::move(operation), std::move(coroutine));
-    }
-    static boost::asio::awaitable<permit_type, executor_type> await_enter(
-        enter_operation<handle_type const*, start_here_type> operation) {
-        co_return co_await std::move(operation);
-    }
-
-    template <class F, class Outcome = outcome_of<std::invoke_result_t<F&>, executor_type>>
-    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
-        F& f, patience wait) {
-        auto const permit = co_await enter(wait);
-        if constexpr (Outcome::awaited)
-            co_return co_await f();
-        else
-            co_return f();
-    }
+    [[nodiscard]] auto const& home() const { return links_.home(); }
 
 protected:
     chain_of(Links links, chain_options const& options)
@@ -355,22 +358,42 @@ using any_link = basic_any_link<boost::asio::any_io_executor>;
 /// A request that does not wait makes no allocation if the chain has at most `inline_links` limiters, and one
 /// otherwise. The chain takes about 100 bytes for each of the `inline_links`, and so does each waiting request.
 ///
-/// Preconditions: at most 16 limiters, and at least one when the chain is used.
+/// A chain without limiters grants each request immediately, because nothing limits it: the permit is true and has no
+/// parts. A handler without an executor runs on the executor of the constructor, or else on `asio::system_executor`. If
+/// `Executor` cannot hold that, and the constructor received none, a call that needs an executor throws
+/// `std::logic_error`.
+///
+/// Deadlines are instants of the steady clock. If the first limiter has another clock, `enter_until` converts the
+/// deadline by the times that both clocks have at the call.
+///
+/// Precondition: at most 16 limiters.
 template <class Executor, std::size_t inline_links = 4>
 class basic_any_chain : public detail::chain_of<detail::link_list<Executor, inline_links>> {
-    using base = detail::chain_of<detail::link_list<Executor, inline_links>>;
+    using links_type = detail::link_list<Executor, inline_links>;
+    using base = detail::chain_of<links_type>;
 
 public:
+    /// Rebinds this type of chain to another executor.
+    template <class OtherExecutor>
+    struct rebind_executor {
+        using other = basic_any_chain<OtherExecutor, inline_links>;
+    };
+
     /// Creates a chain without limiters.
     ///
     /// @throws std::invalid_argument if an option is out of bounds
-    explicit basic_any_chain(chain_options const& options = {}) : base({}, options) {}
+    explicit basic_any_chain(chain_options const& options = {}) : base(links_type(), options) {}
+    /// Creates a chain without limiters. While it has none, handlers without an executor run on `ex`.
+    ///
+    /// @throws std::invalid_argument if an option is out of bounds
+    explicit basic_any_chain(Executor const& ex, chain_options const& options = {})
+        : base(links_type(ex), options) {}
     /// Creates a chain of these limiters.
     ///
     /// @throws std::invalid_argument if an option is out of bounds
     basic_any_chain(std::initializer_list<basic_any_link<Executor>> links,
                     chain_options const& options = {})
-        : base({}, options) {
+        : basic_any_chain(options) {
         for (auto const& link : links)
             add(link);
     }

@@ -19,6 +19,27 @@
 
 namespace weir {
 
+namespace detail {
+
+/// Whether a chain without limiters has granted: only such a chain that is put together at run time can.
+template <bool possible>
+struct grants_nothing {
+    static constexpr bool is = false;
+};
+template <>
+struct grants_nothing<true> {
+    grants_nothing() noexcept = default;
+    grants_nothing(grants_nothing&& other) noexcept : is(std::exchange(other.is, false)) {}
+    grants_nothing& operator=(grants_nothing&& other) noexcept {
+        is = std::exchange(other.is, false);
+        return *this;
+    }
+
+    bool is = false;
+};
+
+}  // namespace detail
+
 /// The permits of a chain of `N` limiters, one for each. They are released together on destruction.
 /// `std::dynamic_extent` is for `any_chain`.
 ///
@@ -37,8 +58,10 @@ public:
     chain_permit() noexcept = default;
     // Takes the grants of the limiters.
     chain_permit(std::span<detail::chain_entry> granted, std::size_t named) noexcept {
-        if constexpr (dynamic)
+        if constexpr (dynamic) {
             parts_.resize(named);
+            grants_nothing_.is = named == 0;
+        }
         for (auto& e : granted)
             parts_[e.index] = std::move(e.granted);
     }
@@ -58,23 +81,20 @@ public:
     void swap(chain_permit& other) noexcept {
         std::swap(parts_, other.parts_);
         std::swap(rejected_, other.rejected_);
+        std::swap(grants_nothing_, other.grants_nothing_);
     }
 
-    /// Returns whether it holds a permit that is not released.
+    /// Returns whether it holds a permit that is not released. This is also true for a grant of a chain without
+    /// limiters.
     explicit operator bool() const noexcept {
-        return std::ranges::any_of(parts_, [](permit const& p) { return static_cast<bool>(p); });
+        return grants_nothing_.is ||
+               std::ranges::any_of(parts_, [](permit const& p) { return static_cast<bool>(p); });
     }
 
     /// Releases all permits at once, as used; see `permit::leave`. The destructor does this too.
-    void leave() noexcept {
-        if (*this)
-            detail::leave_together(parts_, true);
-    }
+    void leave() noexcept { end(true); }
     /// Releases all permits at once, as unused; see `permit::refund`.
-    void refund() noexcept {
-        if (*this)
-            detail::leave_together(parts_, false);
-    }
+    void refund() noexcept { end(false); }
 
     /// Reports the outcome of the work to all limiters; see `permit::report`.
     void report(outcome o) noexcept {
@@ -117,10 +137,18 @@ private:
         return {rejected.rejected_.what, ec, rejected.rejected_by()};
     }
 
+    void end(bool used) noexcept {
+        if (*this)
+            detail::leave_together(parts_, used);
+        if constexpr (dynamic)
+            grants_nothing_.is = false;
+    }
+
     std::conditional_t<dynamic, boost::container::static_vector<permit, detail::most_chained>,
                        std::array<permit, dynamic ? 0 : N>>
         parts_;
     detail::chain_rejected rejected_;
+    [[no_unique_address]] detail::grants_nothing<dynamic> grants_nothing_;
 };
 
 /// The permits of an `any_chain`. For a rejection it is empty and has no parts.

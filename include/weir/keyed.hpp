@@ -5,12 +5,13 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/core.hpp>
-#include <weir/detail/enter_operation.hpp>
+#include <weir/detail/default_token.hpp>
 #include <weir/detail/keyed/heaviest.hpp>
 #include <weir/detail/keyed/shards.hpp>
 #include <weir/detail/keyed/start.hpp>
 #include <weir/detail/keyed_room.hpp>
 #include <weir/detail/published.hpp>
+#include <weir/detail/verbs.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
@@ -26,7 +27,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/assert.hpp>
 
@@ -146,8 +146,7 @@ class basic_keyed {
     using core_type = detail::core<room, detail::asio_host<Executor, Timer>>;
     using handle_type = detail::limiter_handle<core_type, Executor>;
     using shards_type = detail::keyed_shards<stored_key, hash_type, core_type, Executor>;
-    template <class Like>
-    using kept = detail::kept_key<stored_key, Like>;
+    using enter_token = detail::enter_token_t<Executor>;
 
 public:
     /// The type that selects the limiter of a request.
@@ -165,6 +164,14 @@ public:
     /// A position in the queue of a key with a known grant time.
     using reservation =
         basic_reservation<core_type, Executor, clock_type, detail::keyed_enter_signature>;
+
+    /// Rebinds this type of limiter to another executor.
+    template <class OtherExecutor>
+    struct rebind_executor {
+        using other = basic_keyed<Key, Policy, OtherExecutor,
+                                  typename Timer::template rebind_executor<OtherExecutor>::other,
+                                  Hash, Queue>;
+    };
 
     /// Creates limiters that serve waiting requests on `ex`. Each key has `options` and its own queue.
     ///
@@ -217,6 +224,20 @@ public:
         return try_enter(key, n, ignored);
     }
 
+    /// Grants the permits of `key` that are available now, at least 1 and at most `max`, or rejects the request, like
+    /// `basic_limiter::try_enter_up_to`. A new key may allocate.
+    template <class Like>
+    permit try_enter_up_to(Like const& key, request max, error_code& ec) noexcept {
+        return try_enter(key, detail::up_to(max), ec);
+    }
+    /// Grants the permits of `key` that are available now, at least 1 and at most `max`, or returns an empty permit. A
+    /// new key may allocate.
+    template <class Like>
+    permit try_enter_up_to(Like const& key, request max) noexcept {
+        error_code ignored;
+        return try_enter_up_to(key, max, ignored);
+    }
+
     /// Requests one permit for each of many keys, without waiting: `permits[i]` receives the result of `keys[i]`.
     ///
     /// The call handles as many pairs as the shorter span has. It reads the clock once, takes each lock at most once
@@ -231,65 +252,78 @@ public:
     ///
     /// If `key` is an lvalue, the operation keeps a reference to it until the call has been awaited.
     template <class Like>
-    [[nodiscard]] auto enter(Like&& key, request n = {}, patience wait = {}) {
+    [[nodiscard]] auto enter(Like&& key, request n, patience wait = {}) {
         return enter_within(std::forward<Like>(key), n, {.length = wait});
     }
-    /// Waits until the limiter grants 1 permit of `key` or the patience ends.
+    /// Waits until the limiter grants 1 permit of `key` or the patience ends, like `basic_limiter::enter`.
+    ///
+    /// If `key` is an lvalue, the operation keeps a reference to it until the call has been awaited.
     template <class Like>
-    [[nodiscard]] auto enter(Like&& key, patience wait) {
+    [[nodiscard]] auto enter(Like&& key, patience wait = {}) {
         return enter(std::forward<Like>(key), request(), wait);
     }
     /// Waits until the limiter grants `n` permits of `key` or `deadline` passes on the limiter's clock. Otherwise it
     /// works like `enter`.
     template <class Like>
-    [[nodiscard]] auto enter_until(Like&& key, typename clock_type::time_point deadline,
-                                   request n = {}) {
+    [[nodiscard]] auto enter_until(Like&& key, request n,
+                                   typename clock_type::time_point deadline) {
         return enter_within(std::forward<Like>(key), n, detail::wait_until(deadline));
+    }
+    /// Waits until the limiter grants 1 permit of `key` or `deadline` passes on the limiter's clock. Otherwise it works
+    /// like `enter`.
+    template <class Like>
+    [[nodiscard]] auto enter_until(Like&& key, typename clock_type::time_point deadline) {
+        return enter_until(std::forward<Like>(key), request(), deadline);
     }
 
     /// Waits until the limiter grants `n` permits of `key` or the patience ends, like `basic_limiter::async_enter`.
     /// Keeps a copy of the key.
     ///
-    /// Completion signature: `void(error_code, permit)`.
-    template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(Like&& key, request n, patience wait, Token&& token) {
-        auto const who = look_up(key);
-        auto const& handle = handle_for(who);
-        return boost::asio::async_initiate<Token, void(error_code, permit)>(
-            detail::initiation<core_type, Executor, detail::keyed_enter_signature>(
-                handle.core, handle.executor),
-            token,
-            detail::starts_to_enter_key<kept<Like>>(
-                static_cast<kept<Like>>(detail::as_key<stored_key>(key)), who.hash, n,
-                {.length = wait}));
+    /// Completion signature: `void(error_code, permit)`. Without a token, await the result in a coroutine on any
+    /// executor.
+    template <class Like,
+              boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(Like&& key, request n, patience wait, Token&& token = enter_token()) {
+        return async_enter_within(
+            std::forward<Like>(key), n, {.length = wait}, std::forward<Token>(token));
     }
-    /// Waits until the limiter grants 1 permit of `key` or the patience ends.
-    template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(Like&& key, patience wait, Token&& token) {
+    /// Waits until the limiter grants `n` permits of `key` or the default patience ends. Keeps a copy of the key.
+    template <class Like,
+              boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(Like&& key, request n, Token&& token = enter_token()) {
+        return async_enter(std::forward<Like>(key), n, patience(), std::forward<Token>(token));
+    }
+    /// Waits until the limiter grants 1 permit of `key` or the patience ends. Keeps a copy of the key.
+    template <class Like,
+              boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(Like&& key, patience wait, Token&& token = enter_token()) {
         return async_enter(std::forward<Like>(key), request(), wait, std::forward<Token>(token));
     }
-    /// Waits until the limiter grants 1 permit of `key` or the default patience ends.
-    template <class Like, boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(Like&& key, Token&& token) {
+    /// Waits until the limiter grants 1 permit of `key` or the default patience ends. Keeps a copy of the key.
+    template <class Like,
+              boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(Like&& key, Token&& token = enter_token()) {
         return async_enter(std::forward<Like>(key), request(), patience(),
                            std::forward<Token>(token));
     }
 
-    /// Waits until the limiter grants `n` permits of `key` or the patience ends; without a token.
-    ///
-    /// Await the result in a coroutine on any executor.
-    template <class Like>
-    [[nodiscard]] auto async_enter(Like&& key, request n = {}, patience wait = {}) {
-        using start_type = detail::starts_to_enter_key<kept<Like>>;
-        auto const who = look_up(key);
-        return detail::enter_operation<handle_type, start_type>(
-            handle_for(who), start_type(static_cast<kept<Like>>(detail::as_key<stored_key>(key)),
-                                        who.hash, n, {.length = wait}));
+    /// Waits until the limiter grants `n` permits of `key` or `deadline` passes on the limiter's clock. Otherwise it
+    /// works like `async_enter`.
+    template <class Like,
+              boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter_until(Like&& key, request n, typename clock_type::time_point deadline,
+                           Token&& token = enter_token()) {
+        return async_enter_within(
+            std::forward<Like>(key), n, detail::wait_until(deadline), std::forward<Token>(token));
     }
-    /// Waits until the limiter grants 1 permit of `key` or the patience ends; without a token.
-    template <class Like>
-    [[nodiscard]] auto async_enter(Like&& key, patience wait) {
-        return async_enter(std::forward<Like>(key), request(), wait);
+    /// Waits until the limiter grants 1 permit of `key` or `deadline` passes on the limiter's clock. Otherwise it works
+    /// like `async_enter`.
+    template <class Like,
+              boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter_until(Like&& key, typename clock_type::time_point deadline,
+                           Token&& token = enter_token()) {
+        return async_enter_until(
+            std::forward<Like>(key), request(), deadline, std::forward<Token>(token));
     }
 
     /// Reserves a position in the queue of `key`, like `basic_limiter::reserve`.
@@ -316,14 +350,19 @@ public:
     /// `run` keeps references to `key` and `f`.
     template <class Like, class F>
         requires std::invocable<F&>
-    [[nodiscard]] auto run(Like const& key, F&& f, request n = {}, patience wait = {}) {
-        return run_by_reference(key, f, n, wait);
+    [[nodiscard]] auto run(Like const& key, F&& f, request n, patience wait = {}) {
+        auto const who = look_up(key);
+        return detail::run(handle_for(who),
+                           start_for<Like const&>(key, who.hash, n, {.length = wait}), f);
     }
-    /// Enters for 1 permit of `key`, calls `f()`, releases the permit and returns the result of `f`.
+    /// Enters for 1 permit of `key`, calls `f()`, releases the permit and returns the result of `f`, like
+    /// `basic_limiter::run`.
+    ///
+    /// `run` keeps references to `key` and `f`.
     template <class Like, class F>
         requires std::invocable<F&>
-    [[nodiscard]] auto run(Like const& key, F&& f, patience wait) {
-        return run_by_reference(key, f, request(), wait);
+    [[nodiscard]] auto run(Like const& key, F&& f, patience wait = {}) {
+        return run(key, f, request(), wait);
     }
 
     /// Takes `n` permits of `key` immediately, even if they are not free, like `basic_limiter::charge`.
@@ -576,33 +615,27 @@ private:
             f(*handle.core);
     }
 
+    // `Kept` is the key, a reference to it, or a type by which it can be looked up.
+    template <class Kept, class Like>
+    [[nodiscard]] static auto start_for(Like&& key, std::uint64_t hash, request n,
+                                        detail::wait_limit const& limit) {
+        using kept = std::conditional_t<detail::becomes_key<stored_key, Kept>, stored_key, Kept>;
+        return detail::starts_to_enter_key<kept>(
+            static_cast<kept>(detail::as_key<stored_key>(std::forward<Like>(key))), hash, n, limit);
+    }
     template <class Like>
     [[nodiscard]] auto enter_within(Like&& key, request n, detail::wait_limit const& limit) {
-        using start_type = detail::starts_to_enter_key<
-            std::conditional_t<detail::becomes_key<stored_key, Like>, stored_key, Like>>;
         auto const who = look_up(key);
-        auto const* const handle = &handle_for(who);
-        start_type start(detail::as_key<stored_key>(std::forward<Like>(key)), who.hash, n, limit);
-        detail::enter_operation<handle_type const*, start_type> operation(handle, std::move(start));
-        auto coroutine = await_enter(operation);
-        return detail::enter_awaitable<handle_type const*, Executor, start_type>(
-            std::move(operation), std::move(coroutine));
+        auto const& handle = handle_for(who);
+        return detail::enter(handle, start_for<Like>(std::forward<Like>(key), who.hash, n, limit));
     }
-    template <class Start>
-    static boost::asio::awaitable<permit, Executor> await_enter(
-        detail::enter_operation<handle_type const*, Start> operation) {
-        co_return co_await std::move(operation);
-    }
-
-    template <class Like, class F,
-              class Outcome = detail::outcome_of<std::invoke_result_t<F&>, Executor>>
-    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
-        Like const& key, F& f, request n, patience wait) {
-        auto const permit = co_await enter(key, n, wait);
-        if constexpr (Outcome::awaited)
-            co_return co_await f();
-        else
-            co_return f();
+    template <class Like, class Token>
+    auto async_enter_within(Like&& key, request n, detail::wait_limit const& limit, Token&& token) {
+        auto const who = look_up(key);
+        auto const& handle = handle_for(who);
+        return detail::async_enter(
+            handle, start_for<std::decay_t<Like>>(std::forward<Like>(key), who.hash, n, limit),
+            std::forward<Token>(token));
     }
 
     static void change_page_by_page(core_type& core,

@@ -15,6 +15,9 @@
 
 namespace weir {
 
+template <class T>
+class lease;
+
 namespace detail {
 
 /// The storage of one object of a pool.
@@ -24,6 +27,18 @@ public:
     void empty() noexcept override { object.reset(); }
 
     std::optional<T> object;
+};
+
+struct lease_access {
+    /// Returns the lease of a granted permit or of a rejection.
+    template <class T>
+    [[nodiscard]] static lease<T> make(permit&& p, shared_failure failure = nullptr) noexcept {
+        return lease<T>(std::move(p), std::move(failure));
+    }
+    template <class T>
+    [[nodiscard]] static checkout_rejection rejection(error_code ec, lease<T> const& rejected) {
+        return {rejected.failure_, ec, permit_issuer::rejected_of(rejected.permit_)};
+    }
 };
 
 }  // namespace detail
@@ -107,6 +122,9 @@ public:
 
 private:
     friend detail::lease_access;
+    friend checkout_rejection rejection_of(error_code ec, lease const& rejected) {
+        return detail::lease_access::rejection(ec, rejected);
+    }
 
     lease(permit&& p, detail::shared_failure failure) noexcept
         : permit_(std::move(p)), failure_(std::move(failure)) {}
@@ -123,18 +141,6 @@ private:
 
     permit permit_;
     detail::shared_failure failure_;
-};
-
-struct detail::lease_access {
-    /// Returns the lease of a granted permit or of a rejection.
-    template <class T>
-    [[nodiscard]] static lease<T> make(permit&& p, shared_failure failure = nullptr) noexcept {
-        return lease<T>(std::move(p), std::move(failure));
-    }
-    template <class T>
-    [[nodiscard]] static checkout_rejection rejection(error_code ec, lease<T> const& rejected) {
-        return {rejected.failure_, ec, permit_issuer::rejected_of(rejected.permit_)};
-    }
 };
 
 }  // namespace weir

@@ -5,7 +5,9 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/core.hpp>
+#include <weir/detail/default_token.hpp>
 #include <weir/detail/enter_operation.hpp>
+#include <weir/detail/verbs.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/order.hpp>
@@ -17,11 +19,8 @@
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/deferred.hpp>
 #include <boost/assert.hpp>
 #include <boost/container/static_vector.hpp>
 
@@ -39,35 +38,6 @@ namespace weir {
 template <class Executor>
 using basic_steady_timer = boost::asio::basic_waitable_timer<
     std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
-
-namespace detail {
-
-template <class Executor>
-struct default_token {
-    using type = boost::asio::default_completion_token_t<Executor>;
-};
-template <class Executor>
-    requires std::is_void_v<boost::asio::default_completion_token_t<Executor>>
-struct default_token<Executor> {
-    using type = boost::asio::deferred_t;
-};
-template <class Executor>
-using default_token_t = typename default_token<Executor>::type;
-
-template <class T, class Executor>
-struct outcome_of {
-    using type = T;
-    using executor = Executor;
-    static constexpr bool awaited = false;
-};
-template <class T, class CoroutineExecutor, class Executor>
-struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
-    using type = T;
-    using executor = CoroutineExecutor;
-    static constexpr bool awaited = true;
-};
-
-}  // namespace detail
 
 /// Grants, queues or rejects requests by the rule of `Policy`.
 ///
@@ -134,10 +104,10 @@ class basic_limiter {
 protected:
     using core_type =
         detail::core<detail::waiting_room<Policy, Queue>, detail::asio_host<Executor, Timer>>;
+    using handle_type = detail::limiter_handle<core_type, Executor>;
 
 private:
-    using handle_type = detail::limiter_handle<core_type, Executor>;
-    using enter_initiation = detail::initiation<core_type, Executor, detail::enter_signature>;
+    using enter_token = detail::enter_token_t<Executor>;
     using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
     using overdue_initiation =
         detail::initiation<core_type, Executor, detail::watch_signature<overdue>>;
@@ -223,7 +193,7 @@ public:
     /// `try_enter` takes more in advance. The `retry_after` of an empty permit is for 1 permit. Otherwise it works like
     /// `try_enter`.
     permit try_enter_up_to(request max, error_code& ec) noexcept {
-        return try_enter(up_to(max), ec);
+        return try_enter(detail::up_to(max), ec);
     }
     /// Grants the permits that are available now, at least 1 and at most `max`, or returns an empty permit.
     permit try_enter_up_to(request max) noexcept {
@@ -247,16 +217,21 @@ public:
     /// @return an awaitable of `permit`
     /// @throws rejection with the `error_code` of `async_enter`, cancellation included, and with `retry_after` if it is
     ///   known
-    [[nodiscard]] auto enter(request n = {}, patience wait = {}) {
-        return enter_within(n, {.length = wait});
+    [[nodiscard]] auto enter(request n, patience wait = {}) {
+        return detail::enter(*checked_handle(), detail::starts_to_enter(n, {.length = wait}));
     }
     /// Waits until the limiter grants 1 permit or the patience ends.
-    [[nodiscard]] auto enter(patience wait) { return enter(request(), wait); }
+    [[nodiscard]] auto enter(patience wait = {}) { return enter(request(), wait); }
 
     /// Waits until the limiter grants `n` permits or `deadline` passes on the limiter's clock. Otherwise it works like
     /// `enter`.
-    [[nodiscard]] auto enter_until(typename clock_type::time_point deadline, request n = {}) {
-        return enter_within(n, detail::wait_until(deadline));
+    [[nodiscard]] auto enter_until(request n, typename clock_type::time_point deadline) {
+        return detail::enter(*checked_handle(),
+                             detail::starts_to_enter(n, detail::wait_until(deadline)));
+    }
+    /// Waits until the limiter grants 1 permit or `deadline` passes on the limiter's clock.
+    [[nodiscard]] auto enter_until(typename clock_type::time_point deadline) {
+        return enter_until(request(), deadline);
     }
 
     /// Waits until the limiter grants `n` permits or the patience ends.
@@ -264,56 +239,48 @@ public:
     /// Completion signature: `void(error_code, permit)`. On an error the permit is empty and has a `retry_after` if it
     /// is known. Errors: an `errc`, or `asio::error::operation_aborted`.
     ///
+    /// Without a token, await the result in a coroutine on any executor. It returns the permit or throws `rejection`
+    /// like `enter`, but costs less. If the limiter is destroyed before the `co_await`, that throws `errc::closed`. If
+    /// the executor has a default token, this function uses it instead.
+    ///
     /// @throws std::bad_alloc and all that the handler's allocator and its executor throw; then no operation has
     ///   started
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(request n, patience wait, Token&& token) {
-        return initiate_enter(n, {.length = wait}, std::forward<Token>(token));
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(request n, patience wait, Token&& token = enter_token()) {
+        return detail::async_enter(*checked_handle(), detail::starts_to_enter(n, {.length = wait}),
+                                   std::forward<Token>(token));
     }
     /// Waits until the limiter grants `n` permits or the default patience ends.
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(request n, Token&& token) {
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(request n, Token&& token = enter_token()) {
         return async_enter(n, patience(), std::forward<Token>(token));
     }
     /// Waits until the limiter grants 1 permit or the patience ends.
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(patience wait, Token&& token) {
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(patience wait, Token&& token = enter_token()) {
         return async_enter(request(), wait, std::forward<Token>(token));
     }
     /// Waits until the limiter grants 1 permit or the default patience ends.
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(Token&& token) {
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(Token&& token = enter_token()) {
         return async_enter(request(), patience(), std::forward<Token>(token));
     }
-    /// Waits until the limiter grants `n` permits or the patience ends; without a token.
-    ///
-    /// Await the result in a coroutine on any executor. It returns the permit or throws `rejection` like `enter`, but
-    /// costs less. If the limiter is destroyed before the `co_await`, that throws `errc::closed`. If the executor has a
-    /// default token, this function uses it instead.
-    [[nodiscard]] auto async_enter(request n = {}, patience wait = {}) {
-        return initiate_enter(n, {.length = wait});
-    }
-    /// Waits until the limiter grants 1 permit or the patience ends; without a token.
-    [[nodiscard]] auto async_enter(patience wait) { return async_enter(request(), wait); }
 
     /// Waits until the limiter grants `n` permits or `deadline` passes on the limiter's clock. Otherwise it works like
     /// `async_enter`.
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter_until(request n, typename clock_type::time_point deadline, Token&& token) {
-        return initiate_enter(n, detail::wait_until(deadline), std::forward<Token>(token));
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter_until(request n, typename clock_type::time_point deadline,
+                           Token&& token = enter_token()) {
+        return detail::async_enter(
+            *checked_handle(), detail::starts_to_enter(n, detail::wait_until(deadline)),
+            std::forward<Token>(token));
     }
-    /// Waits until the limiter grants 1 permit or `deadline` passes on the limiter's clock.
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter_until(typename clock_type::time_point deadline, Token&& token) {
+    /// Waits until the limiter grants 1 permit or `deadline` passes on the limiter's clock. Otherwise it works like
+    /// `async_enter`.
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter_until(typename clock_type::time_point deadline,
+                           Token&& token = enter_token()) {
         return async_enter_until(request(), deadline, std::forward<Token>(token));
-    }
-    /// Waits until the limiter grants `n` permits or `deadline` passes on the limiter's clock; without a token.
-    [[nodiscard]] auto async_enter_until(request n, typename clock_type::time_point deadline) {
-        return initiate_enter(n, detail::wait_until(deadline));
-    }
-    /// Waits until the limiter grants 1 permit or `deadline` passes on the limiter's clock; without a token.
-    [[nodiscard]] auto async_enter_until(typename clock_type::time_point deadline) {
-        return async_enter_until(request(), deadline);
     }
 
     /// Reserves a position in the queue for `n` permits and returns its grant time; see `basic_reservation`. It does
@@ -353,14 +320,14 @@ public:
     /// @throws rejection if the request is not granted, and all that `f` throws
     template <class F>
         requires std::invocable<F&>
-    [[nodiscard]] auto run(F&& f, request n = {}, patience wait = {}) {
-        return run_by_reference(f, n, wait);
+    [[nodiscard]] auto run(F&& f, request n, patience wait = {}) {
+        return detail::run(*checked_handle(), detail::starts_to_enter(n, {.length = wait}), f);
     }
     /// Enters for 1 permit, calls `f()`, releases the permit and returns the result of `f`.
     template <class F>
         requires std::invocable<F&>
-    [[nodiscard]] auto run(F&& f, patience wait) {
-        return run_by_reference(f, request(), wait);
+    [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        return run(f, request(), wait);
     }
 
     /// Takes `n` permits immediately, even if they are not free. Use it for work that is already done.
@@ -444,7 +411,7 @@ public:
     template <boost::asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_drain(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code)>(
-            drain_initiation(handle_.core, handle_.executor), token, detail::starts_to_drain());
+            drain_initiation(*checked_handle()), token, detail::starts_to_drain());
     }
 
     /// Waits for a permit that is held longer than the policy allows, such as `seats_options::max_hold`. It completes
@@ -464,7 +431,7 @@ public:
         requires watchful_policy<Policy>
     {
         return boost::asio::async_initiate<Token, void(error_code, overdue)>(
-            overdue_initiation(handle_.core, handle_.executor), token, detail::starts_to_watch());
+            overdue_initiation(*checked_handle()), token, detail::starts_to_watch());
     }
 
     /// Returns the counters since construction and the current state, both of the same instant. Takes the lock and
@@ -492,57 +459,12 @@ public:
 
 protected:
     [[nodiscard]] core_type& core() const noexcept { return *checked_handle()->core; }
-
-private:
-    // An executor's own default token, if it has one.
-    static constexpr bool has_default_token =
-        !std::is_void_v<boost::asio::default_completion_token_t<Executor>>;
-
-    [[nodiscard]] auto enter_within(request n, detail::wait_limit const& limit) {
-        detail::enter_operation<handle_type const*> operation(
-            checked_handle(), detail::starts_to_enter(n, limit));
-        auto coroutine = await_enter(operation);
-        return detail::enter_awaitable<handle_type const*, Executor>(
-            std::move(operation), std::move(coroutine));
-    }
-
-    static boost::asio::awaitable<permit, Executor> await_enter(
-        detail::enter_operation<handle_type const*> operation) {
-        co_return co_await std::move(operation);
-    }
-
-    template <class Token>
-    auto initiate_enter(request n, detail::wait_limit const& limit, Token&& token) {
-        return boost::asio::async_initiate<Token, void(error_code, permit)>(
-            enter_initiation(handle_.core, handle_.executor), token,
-            detail::starts_to_enter(n, limit));
-    }
-    [[nodiscard]] auto initiate_enter(request n, detail::wait_limit const& limit) {
-        if constexpr (has_default_token)
-            return initiate_enter(n, limit, default_token());
-        else
-            return detail::enter_operation<handle_type>(
-                *checked_handle(), detail::starts_to_enter(n, limit));
-    }
-
-    template <class F, class Outcome = detail::outcome_of<std::invoke_result_t<F&>, Executor>>
-    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_by_reference(
-        F& f, request n, patience wait) {
-        auto const permit = co_await enter(n, wait);
-        if constexpr (Outcome::awaited)
-            co_return co_await f();
-        else
-            co_return f();
-    }
-
-    static request up_to(request const& max) noexcept {
-        return max.count() == 0 ? max : request(1, max.count(), max.priority());
-    }
-
     [[nodiscard]] handle_type const* checked_handle() const noexcept {
         BOOST_ASSERT_MSG(handle_.core, "use of a moved-from limiter");
         return &handle_;
     }
+
+private:
     handle_type handle_;
 };
 

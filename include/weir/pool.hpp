@@ -3,10 +3,11 @@
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
-#include <weir/detail/enter_operation.hpp>
+#include <weir/detail/default_token.hpp>
 #include <weir/detail/pool/callables.hpp>
 #include <weir/detail/pool/checkout.hpp>
 #include <weir/detail/pool/supplier.hpp>
+#include <weir/detail/verbs.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
@@ -17,19 +18,12 @@
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/cancellation_type.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/assert.hpp>
 
 #include <algorithm>
 #include <concepts>
-#include <exception>
 #include <memory>
 #include <utility>
 
@@ -94,8 +88,11 @@ class basic_pool {
     using core_type =
         detail::core<detail::waiting_room<policy::stock>, detail::asio_host<Executor, Timer>>;
     using supplier_type = detail::supplier<T, Executor, Timer, core_type>;
-    using starts = detail::starts_to_checkout<supplier_type>;
-    using initiation = detail::initiation<core_type, Executor, detail::checkout_signature<T>>;
+    using handle_type = detail::limiter_handle<core_type, Executor>;
+    using starts = detail::starts_to_checkout<T, supplier_type>;
+    using starts_here =
+        detail::starts_to_checkout<T, supplier_type, std::shared_ptr<supplier_type> const*>;
+    using enter_token = detail::enter_token_t<Executor>;
     using drain_initiation = detail::initiation<core_type, Executor, detail::drain_signature>;
     using overdue_initiation =
         detail::initiation<core_type, Executor, detail::watch_signature<overdue>>;
@@ -119,7 +116,8 @@ public:
     using clock_type = typename Timer::clock_type;
     /// The options of the pool.
     using options_type = pool_options;
-    /// The default token: the executor's own default token, or else `asio::deferred`.
+    /// The default token of `async_drain` and `async_wait_overdue`: the executor's own default token, or else
+    /// `asio::deferred`.
     using default_token = detail::default_token_t<Executor>;
 
     /// Rebinds this type of pool to another executor.
@@ -173,21 +171,20 @@ public:
     /// Destroys this pool, which completes its waiting operations with `errc::closed`, and moves `other` here.
     basic_pool& operator=(basic_pool&& other) noexcept {
         basic_pool moved(std::move(other));
-        std::swap(core_, moved.core_);
+        std::swap(handle_, moved.handle_);
         std::swap(supplier_, moved.supplier_);
-        std::swap(executor_, moved.executor_);
         return *this;
     }
     /// Completes waiting operations with `errc::closed` and destroys idle objects. Leases in use stay valid.
     ~basic_pool() {
-        if (!core_)
+        if (!handle_.core)
             return;
-        core_->abandon();
+        handle_.core->abandon();
         supplier_->stop();
     }
 
     /// Returns the executor that the constructor received.
-    [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+    [[nodiscard]] executor_type get_executor() const noexcept { return handle_.executor; }
 
     /// Returns an idle object that needs no check, or an empty lease, without waiting and without creating an object.
     /// `ec` holds the reason: `errc::no_permit` or `closed`.
@@ -204,20 +201,19 @@ public:
     ///
     ///     auto connection = co_await pool.checkout(1s);
     ///
-    /// If an idle object needs no check, the call posts nothing. The pool must exist until the call is awaited.
+    /// Await it in a coroutine on any executor. If an idle object needs no check, the call posts nothing. The pool must
+    /// exist until the call is awaited. The result also works with `co_spawn` and with the operators `||` and `&&` of
+    /// `asio::experimental::awaitable_operators`.
     ///
+    /// @return an awaitable of `lease<T>`
     /// @throws checkout_rejection with the `error_code` of `async_checkout`, cancellation included
-    template <class CoroutineExecutor = Executor>
-    [[nodiscard]] boost::asio::awaitable<lease_type, CoroutineExecutor> checkout(
-        patience wait = {}) {
-        return await_checkout<CoroutineExecutor>(checked(), {.length = wait});
+    [[nodiscard]] auto checkout(patience wait = {}) {
+        return detail::enter(*checked_handle(), starts_here(&supplier_, {.length = wait}));
     }
-
     /// Waits for an object until `deadline` passes on the pool's clock. Otherwise it works like `checkout`.
-    template <class CoroutineExecutor = Executor>
-    [[nodiscard]] boost::asio::awaitable<lease_type, CoroutineExecutor> checkout_until(
-        typename clock_type::time_point deadline) {
-        return await_checkout<CoroutineExecutor>(checked(), detail::wait_until(deadline));
+    [[nodiscard]] auto checkout_until(typename clock_type::time_point deadline) {
+        return detail::enter(*checked_handle(),
+                             starts_here(&supplier_, detail::wait_until(deadline)));
     }
 
     /// Waits for an object until the patience ends.
@@ -225,22 +221,41 @@ public:
     /// Completion signature: `void(error_code, lease<T>)`. On an error the lease is empty. Errors: an `errc`, or
     /// `asio::error::operation_aborted`.
     ///
+    /// Without a token, await the result in a coroutine on any executor. It returns the lease or throws
+    /// `checkout_rejection` like `checkout`. If the executor has a default token, this function uses it instead.
+    ///
     /// @throws std::bad_alloc and all that the handler's allocator and its executor throw; then no operation has
     ///   started
-    template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = default_token>
-    auto async_checkout(patience wait, Token&& token = default_token()) {
-        return initiate(checked(), {.length = wait}, std::forward<Token>(token));
+    template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = enter_token>
+    auto async_checkout(patience wait, Token&& token = enter_token()) {
+        return detail::async_enter(
+            *checked_handle(), starts(supplier_, {.length = wait}), std::forward<Token>(token));
     }
     /// Waits for an object until the default patience ends.
-    template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = default_token>
-    auto async_checkout(Token&& token = default_token()) {
+    template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = enter_token>
+    auto async_checkout(Token&& token = enter_token()) {
         return async_checkout(patience(), std::forward<Token>(token));
     }
     /// Waits for an object until `deadline` passes on the pool's clock. Otherwise it works like `async_checkout`.
-    template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = default_token>
+    template <boost::asio::completion_token_for<void(error_code, lease<T>)> Token = enter_token>
     auto async_checkout_until(typename clock_type::time_point deadline,
-                              Token&& token = default_token()) {
-        return initiate(checked(), detail::wait_until(deadline), std::forward<Token>(token));
+                              Token&& token = enter_token()) {
+        return detail::async_enter(
+            *checked_handle(), starts(supplier_, detail::wait_until(deadline)),
+            std::forward<Token>(token));
+    }
+
+    /// Checks out an object, calls `f(object)`, returns the object and then the result of `f`. If `f` returns an
+    /// awaitable, `run` awaits it.
+    ///
+    /// `f` runs on the executor of the coroutine that awaits `run`. It receives a `T&`, which is valid until `f`, or its
+    /// awaitable, has ended. `run` keeps a reference to `f`, which must exist until the call has been awaited.
+    ///
+    /// @throws checkout_rejection if no object is available, and all that `f` throws
+    template <class F>
+        requires std::invocable<F&, T&>
+    [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        return detail::run(*checked_handle(), starts_here(&supplier_, {.length = wait}), f);
     }
 
     /// Returns the options that the constructor received.
@@ -248,7 +263,8 @@ public:
 
     /// Destroys all objects that were idle too long or are too old, before it returns.
     void trim() noexcept {
-        checked()->supplier_->trim();
+        static_cast<void>(checked_handle());
+        supplier_->trim();
         supplier_->look();  // there may be fewer than `min`
     }
 
@@ -283,7 +299,7 @@ public:
     template <boost::asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_drain(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code)>(
-            drain_initiation(checked()->core_, executor_), token, detail::starts_to_drain());
+            drain_initiation(*checked_handle()), token, detail::starts_to_drain());
     }
 
     /// Waits for a lease that is held longer than `pool_options::max_hold`, as in `basic_limiter`. `overdue::id` is its
@@ -294,7 +310,7 @@ public:
     template <boost::asio::completion_token_for<void(error_code, overdue)> Token = default_token>
     auto async_wait_overdue(Token&& token = default_token()) {
         return boost::asio::async_initiate<Token, void(error_code, overdue)>(
-            overdue_initiation(checked()->core_, executor_), token, detail::starts_to_watch());
+            overdue_initiation(*checked_handle()), token, detail::starts_to_watch());
     }
 
     /// Returns the counters since construction and the current state, both of the same instant. Takes the lock and
@@ -326,55 +342,28 @@ private:
 
     basic_pool(Executor const& ex, pool_options const& options, queue_options const& queueing,
                typename supplier_type::checker_type check, typename supplier_type::maker_type make)
-        : core_(core_type::create(
-              {.pool = options, .checks = check != nullptr, .clock = &supplier_type::now}, queueing,
-              ex)),
-          executor_(ex) {
+        : handle_{core_type::create(
+                      {.pool = options, .checks = check != nullptr, .clock = &supplier_type::now},
+                      queueing, ex),
+                  ex} {
         try {
             supplier_ = std::make_shared<supplier_type>(
-                core_, ex, options, std::move(make), std::move(check));
+                handle_.core, ex, options, std::move(make), std::move(check));
             supplier_->begin();
         } catch (...) {
-            core_->abandon();
+            handle_.core->abandon();
             throw;
         }
     }
 
-    // The coroutine does not use the pool after it has started to wait.
-    template <class CoroutineExecutor>
-    static boost::asio::awaitable<lease_type, CoroutineExecutor> await_checkout(
-        basic_pool const* pool, detail::wait_limit limit) {
-        // A coroutine can disable the exception that reports a cancellation.
-        auto const state = co_await boost::asio::this_coro::cancellation_state;
-        if (state.cancelled() != boost::asio::cancellation_type::none)
-            throw checkout_rejection(boost::asio::error::operation_aborted, nullptr);
-        error_code ec;
-        if (auto granted = pool->core().enter_at_once(1, ec))
-            co_return detail::lease_access::make<T>(std::move(granted));
-        if (ec)
-            throw checkout_rejection(ec, nullptr);
-        auto [error, given] =
-            co_await initiate(pool, limit, boost::asio::as_tuple(boost::asio::deferred));
-        if (error)
-            throw detail::lease_access::rejection(error, given);
-        co_return std::move(given);
+    [[nodiscard]] handle_type const* checked_handle() const noexcept {
+        BOOST_ASSERT_MSG(handle_.core, "use of a moved-from pool");
+        return &handle_;
     }
+    [[nodiscard]] core_type& core() const noexcept { return *checked_handle()->core; }
 
-    template <class Token>
-    static auto initiate(basic_pool const* pool, detail::wait_limit const& limit, Token&& token) {
-        return boost::asio::async_initiate<Token, void(error_code, lease<T>)>(
-            initiation(pool->core_, pool->executor_), token, starts(pool->supplier_, limit));
-    }
-
-    [[nodiscard]] basic_pool const* checked() const noexcept {
-        BOOST_ASSERT_MSG(core_, "use of a moved-from pool");
-        return this;
-    }
-    [[nodiscard]] core_type& core() const noexcept { return *checked()->core_; }
-
-    std::shared_ptr<core_type> core_;
+    handle_type handle_;
     std::shared_ptr<supplier_type> supplier_;
-    Executor executor_;
 };
 
 /// Lends objects, such as connections, to at most `max` callers at a time; see `basic_pool`. It accepts an executor of

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/enter_operation.hpp>
+#include <weir/detail/verbs.hpp>
 #include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -51,11 +52,11 @@ public:
     explicit starts_to_use(Reservation&& kept) noexcept : kept_(std::move(kept)) {}
 
     template <class Core>
-    bool operator()(Core&, typename signature::operation_type& op) const {
+    bool operator()(std::shared_ptr<Core> const&, typename signature::operation_type& op) const {
         return kept_.hand_over(op);
     }
     template <class Core>
-    [[nodiscard]] permit at_once(Core&, error_code& ec) const {
+    [[nodiscard]] permit at_once(std::shared_ptr<Core> const&, error_code& ec) const {
         auto granted = kept_.try_enter(ec);
         if (ec == errc::no_permit)
             ec = {};
@@ -98,6 +99,7 @@ class [[nodiscard]] basic_reservation {
     using kept = detail::kept_place<typename Signature::operation_type>;
     using handle_type = detail::limiter_handle<Core, Executor>;
     using start_type = detail::starts_to_use<basic_reservation>;
+    using enter_token = detail::enter_token_t<Executor>;
 
 public:
     /// The executor of the limiter.
@@ -168,23 +170,17 @@ public:
     /// `basic_limiter::async_enter`.
     ///
     /// @throws std::logic_error from this call if the reservation is empty
-    [[nodiscard]] auto enter() {
-        auto handle = this->handle();
-        return detail::enter_operation<handle_type, start_type>(
-            std::move(handle), start_type(std::move(*this)));
-    }
+    [[nodiscard]] auto enter() { return async_enter(detail::use_await()); }
     /// Waits for the permit. The operation takes the position, so the reservation is empty from now on.
     ///
     /// Completion signature: `void(error_code, permit)`. Errors and exceptions are as in `basic_limiter::async_enter`.
     /// A cancellation or an exception gives up the position.
     ///
     /// @throws std::logic_error if the reservation is empty
-    template <boost::asio::completion_token_for<void(error_code, permit)> Token>
-    auto async_enter(Token&& token) {
-        auto const& [core, executor] = handle();
-        detail::initiation<Core, Executor, Signature> const begins(core, executor);
-        return boost::asio::async_initiate<Token, void(error_code, permit)>(
-            begins, token, start_type(std::move(*this)));
+    template <boost::asio::completion_token_for<void(error_code, permit)> Token = enter_token>
+    auto async_enter(Token&& token = enter_token()) {
+        auto const of = handle();
+        return detail::async_enter(of, start_type(std::move(*this)), std::forward<Token>(token));
     }
 
     /// Gives up the position, or refunds the permit; the reservation is empty then. The destructor does this too. An

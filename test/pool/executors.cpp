@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_typed_executor_and_coroutines_on_other_types) {
     };
     auto other = [&]() -> asio::awaitable<void> {
         {
-            auto const lease = co_await pool.checkout<asio::any_io_executor>();
+            auto const lease = co_await pool.checkout();
             BOOST_TEST(lease->number() == 1);
         }
         auto const lease = co_await pool.async_checkout();

@@ -46,6 +46,7 @@ namespace weir::detail {
 /// | `Host::mutex_type`        | a lock                                                             |
 /// | `Host::event_type`        | `wait()` returns once another thread has called `set()`            |
 /// | `Host::now()`             | the time                                                           |
+/// | `Host::clock_type`        | the clock of `now()`, for a limiter in a chain                     |
 /// | `h.attach(weak)`          | cause a call of `context_ends()` when the context ends             |
 /// | `h.post(shared)`          | cause a later call of `step()` on the executor; throws if it cannot |
 /// | `h.arm(weak, at, epoch)`  | cause a call of `timer_expired(epoch)` at `at`; replaces any earlier alarm |

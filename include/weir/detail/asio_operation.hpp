@@ -356,22 +356,31 @@ private:
     cancel_link link_;
 };
 
+/// The parts of a limiter that its operations need. The core is null for a chain without limiters.
+template <class Core, class Executor>
+struct limiter_handle {
+    std::shared_ptr<Core> core;
+    Executor executor;
+};
+
 /// Starts an operation of a limiter that completes `handler`. `start(core, op)` hands it over, and returns true if it
 /// waits, false if it has ended already.
 template <class Signature, class Core, class Executor, class Handler, class Start>
-void start_operation(std::shared_ptr<Core> const& core, Executor const& ex, Handler&& handler,
+void start_operation(limiter_handle<Core, Executor> const& of, Handler&& handler,
                      Start const& start) {
     using op_type = asio_operation<Signature, std::decay_t<Handler>, Executor>;
+    auto const& [core, ex] = of;
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     auto op = op_type::make(std::decay_t<Handler>(std::forward<Handler>(handler)), ex);
-    bool const cancellable = slot.is_connected();
+    bool const cancellable = core && slot.is_connected();
     bool waits = false;
     try {
         if (cancellable)
             slot.template emplace<canceller<Core>>(core, *op);
-        waits = start(*core, *op);
+        waits = start(core, *op);
     } catch (...) {
-        core->disconnect(*op);
+        if (core)
+            core->disconnect(*op);
         throw;
     }
     if (waits)
@@ -383,16 +392,16 @@ void start_operation(std::shared_ptr<Core> const& core, Executor const& ex, Hand
 /// Begins to wait until all permits are released and no request waits.
 struct starts_to_drain {
     template <class Core>
-    bool operator()(Core& core, operation& op) const {
-        return core.drain(op);
+    bool operator()(std::shared_ptr<Core> const& core, operation& op) const {
+        return core->drain(op);
     }
 };
 
 /// Begins to wait for an event that the policy reports.
 struct starts_to_watch {
     template <class Core, class Found>
-    bool operator()(Core& core, watch_operation<Found>& op) const {
-        return core.watch(op);
+    bool operator()(std::shared_ptr<Core> const& core, watch_operation<Found>& op) const {
+        return core->watch(op);
     }
 };
 
@@ -402,21 +411,21 @@ template <class Core, class Executor, class Signature>
 class initiation {
 public:
     using executor_type = Executor;
+    using handle_type = limiter_handle<Core, Executor>;
 
-    // Takes a separate executor, since the initiation may be called after the limiter and its host were destroyed.
-    initiation(std::shared_ptr<Core> core, Executor const& ex)
-        : core_(std::move(core)), executor_(ex) {}
+    // The handle has a copy of the executor, because the limiter and its host may be destroyed before the call.
+    explicit initiation(handle_type const& of) : handle_(of) {}
 
-    [[nodiscard]] executor_type const& get_executor() const noexcept { return executor_; }
+    [[nodiscard]] executor_type const& get_executor() const noexcept { return handle_.executor; }
+    [[nodiscard]] handle_type&& handle() && noexcept { return std::move(handle_); }
 
     template <class Handler, class Start>
     void operator()(Handler&& handler, Start start) const {
-        start_operation<Signature>(core_, executor_, std::forward<Handler>(handler), start);
+        start_operation<Signature>(handle_, std::forward<Handler>(handler), start);
     }
 
 private:
-    std::shared_ptr<Core> core_;
-    Executor executor_;
+    handle_type handle_;
 };
 
 }  // namespace weir::detail

@@ -36,6 +36,7 @@ class core final : public chain_core, public actor<Room, Host> {
     using base::time_if;
 
 public:
+    using host_type = Host;
     using options_type = typename Room::options_type;
 
     /// Whether the policy has orders, which a runner carries out.
@@ -56,6 +57,8 @@ public:
     [[nodiscard]] std::shared_ptr<core> share() {
         return std::static_pointer_cast<core>(this->shared_from_this());
     }
+
+    [[nodiscard]] time_point read_clock() const noexcept override { return Host::now(); }
 
     // Requests: call these on any thread.
 

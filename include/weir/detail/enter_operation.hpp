@@ -2,6 +2,7 @@
 
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/frame_memory.hpp>
+#include <weir/detail/own_awaiters.hpp>
 #include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -12,7 +13,6 @@
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/version.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -25,13 +25,6 @@
 #include <utility>
 
 namespace weir::detail {
-
-/// The parts of a limiter that its operations need.
-template <class Core, class Executor>
-struct limiter_handle {
-    std::shared_ptr<Core> core;
-    Executor executor;
-};
 
 /// Converts a deadline of the caller to a limit of the wait.
 template <class Clock, class Duration>
@@ -48,13 +41,13 @@ public:
     starts_to_enter(request const& r, wait_limit const& limit) noexcept : r_(r), limit_(limit) {}
 
     template <class Core>
-    bool operator()(Core& core, operation& op) const {
+    bool operator()(std::shared_ptr<Core> const& core, operation& op) const {
         op.ask_for(r_);
-        return core.enter(op, limit_);
+        return core->enter(op, limit_);
     }
     template <class Core>
-    [[nodiscard]] permit at_once(Core& core, error_code& ec) const {
-        return core.enter_at_once(r_, ec);
+    [[nodiscard]] permit at_once(std::shared_ptr<Core> const& core, error_code& ec) const {
+        return core->enter_at_once(r_, ec);
     }
 
 private:
@@ -109,8 +102,8 @@ private:
 ///
 /// `Handle` is a `limiter_handle`, which lets the operation outlive the limiter, or a pointer to one. `Start` hands
 /// the operation to its core.
-template <class Handle, class Start = starts_to_enter>
-class enter_operation {
+template <class Handle, class Start>
+class [[nodiscard]] enter_operation {
 public:
     using result = typename Start::signature::result;
 
@@ -120,7 +113,7 @@ public:
         asio_operation<typename Start::signature, Handler,
                        std::decay_t<decltype(std::remove_pointer_t<Handle>::executor)>>;
 
-    enter_operation(Handle handle, Start start) noexcept
+    enter_operation(Handle&& handle, Start&& start) noexcept
         : handle_(std::move(handle)), start_(std::move(start)) {}
 
     [[nodiscard]] auto const& get_executor() const noexcept { return handle().executor; }
@@ -139,15 +132,12 @@ public:
 
     /// Grants immediately, or sets `ec` to the reason of the rejection. If waiting might help, returns an empty
     /// permit without an error.
-    [[nodiscard]] result at_once(error_code& ec) const {
-        return start_.at_once(*handle().core, ec);
-    }
+    [[nodiscard]] result at_once(error_code& ec) const { return start_.at_once(handle().core, ec); }
 
     template <class Handler>
     void initiate(Handler&& handler) const {
-        auto const& [core, executor] = handle();
         start_operation<typename Start::signature>(
-            core, executor, std::forward<Handler>(handler), start_);
+            handle(), std::forward<Handler>(handler), start_);
     }
 
 private:
@@ -178,17 +168,28 @@ private:
     Start start_;
 };
 
+template <class Executor, class Operation>
+boost::asio::awaitable<typename Operation::result, Executor> await_alone(Operation operation) {
+    co_return co_await std::move(operation);
+}
+
 /// An `enter_operation` as an awaitable, which `co_spawn` and the operators `||` and `&&` take. They start the
 /// coroutine, whereas `co_await` starts the operation.
-template <class Handle, class Executor, class Start = starts_to_enter>
-class enter_awaitable : public enter_operation<Handle, Start>,
-                        public boost::asio::awaitable<typename Start::signature::result, Executor> {
+template <class Handle, class Executor, class Start>
+class [[nodiscard]] enter_awaitable
+    : public enter_operation<Handle, Start>,
+      public boost::asio::awaitable<typename Start::signature::result, Executor> {
+    using operation = enter_operation<Handle, Start>;
     using awaitable = boost::asio::awaitable<typename Start::signature::result, Executor>;
 
 public:
-    enter_awaitable(enter_operation<Handle, Start>&& op, awaitable&& coroutine) noexcept
-        : enter_operation<Handle, Start>(std::move(op)), awaitable(std::move(coroutine)) {}
+    enter_awaitable(Handle&& handle, Start&& start)
+        : operation(std::move(handle), std::move(start)),
+          awaitable(await_alone<Executor>(static_cast<operation const&>(*this))) {}
 };
+
+/// The token of an operation that is awaited in a coroutine on any executor, and throws if it is rejected.
+struct use_await {};
 
 template <class Handle, class Start>
 enter_operation<Handle, Start> const& as_enter_operation(
@@ -199,6 +200,20 @@ template <class Op>
 concept enters = requires(Op const& op) { detail::as_enter_operation(op); };
 
 }  // namespace weir::detail
+
+template <class Result>
+class boost::asio::async_result<weir::detail::use_await, void(weir::error_code, Result)> {
+public:
+    template <class Initiation, class Start>
+    static auto initiate(Initiation&& initiation, weir::detail::use_await, Start&& start) {
+        using handle_type = typename std::remove_cvref_t<Initiation>::handle_type;
+        return weir::detail::enter_operation<handle_type, std::remove_cvref_t<Start>>(
+            std::forward<Initiation>(initiation).handle(), std::forward<Start>(start));
+    }
+    // `completion_token_for` asks for this one.
+    template <class Initiation>
+    static void initiate(Initiation&&, weir::detail::use_await);
+};
 
 template <template <class, class> class Associator, class Handler, class Default>
 struct boost::asio::associator<Associator, weir::detail::rejecting_handler<Handler>, Default>
@@ -224,11 +239,7 @@ struct boost::asio::associator<Associator, weir::detail::noting_handler<Handler>
     }
 };
 
-// The way in which Asio awaits an operation is not a public interface. In untried versions the operation above is
-// awaited like any other: the coroutine is suspended, and a post is needed even if the permit is granted immediately.
-// All else is equal. WEIR_AWAIT_PLAINLY selects this behaviour.
-#if BOOST_VERSION >= 108300 && BOOST_VERSION <= 109000 && !defined(WEIR_AWAIT_PLAINLY) &&          \
-    !defined(BOOST_ASIO_ENABLE_HANDLER_TRACKING)
+#ifdef WEIR_HAS_OWN_AWAITERS
 
 /// The awaiter of such an operation: it asks the limiter first, and suspends only if it must wait.
 template <class Permit, weir::detail::enters Op, class Executor>

@@ -237,8 +237,7 @@ public:
         using initiation = detail::initiation<typename base::core_type, Executor,
                                               detail::watch_signature<mode_change>>;
         return boost::asio::async_initiate<Token, void(error_code, mode_change)>(
-            initiation(this->core().share(), this->get_executor()), token,
-            detail::starts_to_watch());
+            initiation(*this->checked_handle()), token, detail::starts_to_watch());
     }
 
     /// Returns the error of the last question, as the store reports it; no error if there was a reply.
@@ -268,6 +267,14 @@ using shared_sliding_log = basic_shared_sliding_log<>;
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>
 class basic_shared_interval : public basic_shared_token_bucket<Executor, Timer> {
 public:
+    /// Rebinds this type of limiter to another executor.
+    template <class OtherExecutor>
+    struct rebind_executor {
+        using other =
+            basic_shared_interval<OtherExecutor,
+                                  typename Timer::template rebind_executor<OtherExecutor>::other>;
+    };
+
     /// Makes a limiter that grants one permit per `every`, 1 us to ten years.
     template <class Place>
     basic_shared_interval(Place&& place, std::shared_ptr<store> e, std::string name, duration every,

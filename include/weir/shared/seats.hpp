@@ -1,6 +1,9 @@
 #pragma once
 
 #include <weir/detail/asio_operation.hpp>
+#include <weir/detail/enter_operation.hpp>
+#include <weir/detail/run_operation.hpp>
+#include <weir/detail/verbs.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
@@ -37,9 +40,9 @@ struct starts_to_watch_for_loss {
     ticket of;
 
     template <class Core>
-    bool operator()(Core& core, watch_operation<ticket>& op) const {
+    bool operator()(std::shared_ptr<Core> const& core, watch_operation<ticket>& op) const {
         op.found = of;
-        return core.watch(op);
+        return core->watch(op);
     }
 };
 
@@ -127,7 +130,7 @@ public:
         using initiation =
             detail::initiation<typename base::core_type, Executor, detail::loss_signature>;
         return boost::asio::async_initiate<Token, void(error_code)>(
-            initiation(this->core().share(), this->get_executor()), token,
+            initiation(*this->checked_handle()), token,
             detail::starts_to_watch_for_loss{seat.id()});
     }
 
@@ -139,22 +142,49 @@ public:
     /// The result type of `f` must be default-constructible.
     template <class F>
         requires std::invocable<F&>
-    [[nodiscard]] auto run(F&& f, request n = {}, patience wait = {}) {
-        return run_while_held(f, n, wait);
+    [[nodiscard]] auto run(F&& f, request n, patience wait = {}) {
+        auto enter = detail::operation_of(
+            *this->checked_handle(), detail::starts_to_enter(n, {.length = wait}));
+        return detail::run_awaitable(
+            calls_while_held<decltype(enter), std::remove_reference_t<F>>(*this, enter, f));
     }
-    /// Enters for 1 seat, calls `f`, awaits its result and releases the seat; see the other overload.
+    /// Enters for 1 seat, calls `f`, awaits its result and releases the seat. If the permit is lost, this also cancels
+    /// an awaitable that `f` returned.
     template <class F>
         requires std::invocable<F&>
-    [[nodiscard]] auto run(F&& f, patience wait) {
-        return run_while_held(f, request(), wait);
+    [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        return run(f, request(), wait);
     }
 
 private:
-    template <class F, class Outcome = detail::outcome_of<std::invoke_result_t<F&>, Executor>>
-    boost::asio::awaitable<typename Outcome::type, typename Outcome::executor> run_while_held(
-        F& f, request n, patience wait) {
+    // See `calls_with_permit`.
+    template <class Enter, class F>
+    class calls_while_held {
+    public:
+        using outcome = detail::outcome_of<std::invoke_result_t<F&>, Executor>;
+
+        calls_while_held(basic_shared_seats& owner, Enter enter, F& f) noexcept
+            : owner_(&owner), enter_(std::move(enter)), f_(&f) {}
+
+        [[nodiscard]] Executor const& get_executor() const noexcept {
+            return enter_.get_executor();
+        }
+
+        template <class Other>
+        [[nodiscard]] boost::asio::awaitable<typename outcome::type, Other> start() const {
+            return owner_->run_while_held<outcome, Other>(enter_, *f_);
+        }
+
+    private:
+        basic_shared_seats* owner_;
+        Enter enter_;
+        F* f_;
+    };
+
+    template <class Outcome, class Other, class Enter, class F>
+    boost::asio::awaitable<typename Outcome::type, Other> run_while_held(Enter enter, F& f) {
         namespace asio = boost::asio;
-        auto const seat = co_await this->enter(n, wait);
+        auto const seat = co_await std::move(enter);
         if constexpr (!Outcome::awaited) {
             co_return f();
         } else {
@@ -162,7 +192,7 @@ private:
                 asio::co_spawn(co_await asio::this_coro::executor, f(), asio::deferred),
                 async_wait_lost(seat, asio::deferred));
             auto ended = both.async_wait(detail::ends_both(), asio::deferred);
-            using token = asio::use_awaitable_t<typename Outcome::executor>;
+            using token = asio::use_awaitable_t<Other>;
             if constexpr (std::is_void_v<typename Outcome::type>) {
                 auto const [_, failure, kept] = co_await std::move(ended)(token());
                 check(failure, kept);

@@ -8,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -35,6 +36,8 @@ namespace {
 // Counts each lock operation.
 class counted_host {
 public:
+    using clock_type = std::chrono::steady_clock;
+
     class mutex_type {
     public:
         void lock() {

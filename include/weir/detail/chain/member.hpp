@@ -17,6 +17,9 @@ namespace weir::detail {
 /// except `attend`, are called under its lock.
 class chain_core : public permit_issuer {
 public:
+    /// Returns the time of the limiter's clock.
+    [[nodiscard]] virtual time_point read_clock() const noexcept = 0;
+
     // The cancellation of an operation that belongs to this core: see `core`.
     virtual void connect(cancel_link& link, operation& op) noexcept = 0;
     virtual void disconnect(cancel_link& link) noexcept = 0;

@@ -63,7 +63,8 @@ public:
         named = entries_->named();
         for (auto& e : entries)
             e.op = this;
-        at_home = &*std::ranges::min_element(entries, {}, &chain_entry::index);
+        if (!entries.empty())
+            at_home = &*std::ranges::min_element(entries, {}, &chain_entry::index);
         options = how;
     }
 
@@ -110,12 +111,12 @@ public:
         : links_(std::move(links)), options_(how), limit_(limit) {}
 
     template <class Core>
-    bool operator()(Core&, typename signature::operation_type& op) const {
+    bool operator()(std::shared_ptr<Core> const&, typename signature::operation_type& op) const {
         op.begin(links(), options_);
         return enter_chain(op, limit_);
     }
     template <class Core>
-    [[nodiscard]] result at_once(Core&, error_code& ec) const {
+    [[nodiscard]] result at_once(std::shared_ptr<Core> const&, error_code& ec) const {
         chain_entries asked(links());
         auto const answer = enter_chain_at_once(asked.used());
         ec = answer.error;

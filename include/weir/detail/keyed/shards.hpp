@@ -37,8 +37,8 @@ struct starts_to_drain_part {
     std::uint64_t cancels;
 
     template <class Core>
-    bool operator()(Core& core, operation& op) const {
-        return core.drain_unless(op, [&] { return of->cancels != cancels; });
+    bool operator()(std::shared_ptr<Core> const& core, operation& op) const {
+        return core->drain_unless(op, [&] { return of->cancels != cancels; });
     }
 };
 
@@ -60,7 +60,7 @@ struct drains_shards {
             return self.complete(ec);
         auto const part = parts[next++];
         boost::asio::async_initiate<Self, void(error_code)>(
-            initiation<Core, Executor, drain_signature>(part.core, part.executor), self, start);
+            initiation<Core, Executor, drain_signature>(part), self, start);
     }
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/detail/enter_operation.hpp>
+#include <weir/detail/asio_operation.hpp>
 #include <weir/detail/key_handle.hpp>
 #include <weir/detail/keyed/rooms.hpp>
 #include <weir/detail/keyed/states.hpp>
@@ -11,6 +11,7 @@
 #include <weir/permit.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -26,10 +27,6 @@ inline constexpr bool is_converted =
 template <class Key, class Like>
 inline constexpr bool becomes_key =
     is_converted<Key, Like> || !comparable_with<std::remove_cvref_t<Like>, Key>;
-
-/// The type of a copy of a key.
-template <class Key, class Like>
-using kept_key = std::conditional_t<becomes_key<Key, Like>, Key, std::decay_t<Like>>;
 
 // Variables, because errors about them are shorter than errors about concepts.
 template <class Like, class Key, class Hash>
@@ -107,17 +104,17 @@ class starts_to_enter_key {
 public:
     using signature = keyed_enter_signature;
 
-    starts_to_enter_key(Like&& key, std::uint64_t hash, request n, wait_limit const& limit)
+    starts_to_enter_key(Like&& key, std::uint64_t hash, request const& n, wait_limit const& limit)
         : key_(std::forward<Like>(key)), hash_(hash), r_(n), limit_(limit) {}
 
     template <class Core>
-    bool operator()(Core& core, operation& op) const {
+    bool operator()(std::shared_ptr<Core> const& core, operation& op) const {
         op.ask_for(r_);
-        return core.enter(op, limit_, who());
+        return core->enter(op, limit_, who());
     }
     template <class Core>
-    [[nodiscard]] permit at_once(Core& core, error_code& ec) const {
-        return core.enter_at_once(r_, ec, who());
+    [[nodiscard]] permit at_once(std::shared_ptr<Core> const& core, error_code& ec) const {
+        return core->enter_at_once(r_, ec, who());
     }
 
 private:

@@ -7,6 +7,7 @@
 #include <weir/lease.hpp>
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace weir::detail {
@@ -26,6 +27,7 @@ protected:
 template <class T>
 struct checkout_signature {
     using operation_type = checkout_operation;
+    using result = lease<T>;
 
     class outcome {
     public:
@@ -52,25 +54,39 @@ struct checkout_signature {
     };
 };
 
-/// Begins to wait for an object; the initiation calls it to start the operation.
-template <class Supplier>
+/// Begins to wait for an object; the initiation calls it to start the operation. `Kept` is the supplier, or a pointer to
+/// the pool's.
+template <class T, class Supplier, class Kept = std::shared_ptr<Supplier>>
 class starts_to_checkout {
 public:
-    starts_to_checkout(std::shared_ptr<Supplier> supplier, wait_limit const& limit) noexcept
+    using signature = checkout_signature<T>;
+
+    starts_to_checkout(Kept supplier, wait_limit const& limit) noexcept
         : supplier_(std::move(supplier)), limit_(limit) {}
 
     template <class Core>
-    bool operator()(Core& core, checkout_operation& op) const {
+    bool operator()(std::shared_ptr<Core> const& core, checkout_operation& op) const {
         op.ask_for(1);
-        op.supplier = supplier_;
-        bool const waits = core.enter(op, limit_);
+        op.supplier = supplier();
+        bool const waits = core->enter(op, limit_);
         if (waits)
-            supplier_->caller_waits();
+            supplier()->caller_waits();
         return waits;
+    }
+    template <class Core>
+    [[nodiscard]] lease<T> at_once(std::shared_ptr<Core> const& core, error_code& ec) const {
+        return lease_access::make<T>(core->enter_at_once(1, ec));
     }
 
 private:
-    std::shared_ptr<Supplier> supplier_;
+    [[nodiscard]] std::shared_ptr<Supplier> const& supplier() const noexcept {
+        if constexpr (std::is_pointer_v<Kept>)
+            return *supplier_;
+        else
+            return supplier_;
+    }
+
+    Kept supplier_;
     wait_limit limit_;
 };
 
