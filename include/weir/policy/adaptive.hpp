@@ -29,12 +29,15 @@ public:
 
     [[nodiscard]] options_type const& options() const noexcept { return algorithm_.options(); }
     [[nodiscard]] amount seats() const noexcept { return algorithm_.seats(); }
-    void add(ended_call const& c) noexcept {
-        if (auto const seen = window_.add(c.granted, c.now, c.in_use, c.dropped)) {
-            auto const before = seats();
-            algorithm_.update(*seen);
-            settle(before, c.now);
-        }
+    /// Adds a call that was not long. Returns whether `seats` may have changed.
+    bool add(ended_call const& c) noexcept {
+        auto const seen = window_.add(c.granted, c.now, c.in_use, c.dropped);
+        if (!seen) [[likely]]
+            return false;
+        auto const before = seats();
+        algorithm_.update(*seen);
+        settle(before, c.now);
+        return true;
     }
     /// Continues from the state of the algorithm, with a new window.
     void take_over(windowed const& before, time_point now) noexcept {

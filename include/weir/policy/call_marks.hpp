@@ -54,9 +54,11 @@ public:
 
     /// Removes `n` permits that are still in use, whose recorded time changes or is lost.
     void remove(time_point stamped, amount n) noexcept {
+        if (stamped >= second_) [[likely]]
+            return;
         if (stamped < first_)
             long_ -= std::min(long_, n);
-        else if (stamped < second_)
+        else
             middle_ -= std::min(middle_, n);
     }
 
@@ -75,6 +77,8 @@ private:
 
     // Permits without a recorded time are in no generation.
     void bound(amount in_use) noexcept {
+        if (long_ + middle_ <= in_use) [[likely]]
+            return;
         long_ = std::min(long_, in_use);
         middle_ = std::min(middle_, in_use - long_);
     }

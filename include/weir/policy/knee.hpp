@@ -32,8 +32,8 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     /// Returns the number of seats, without the seats of long calls.
     [[nodiscard]] amount seats() const noexcept { return is_probing() ? level_ : settled_seats(); }
-    /// Adds a call that was not long. Returns nothing: `seats` may have changed.
-    void add(ended_call const& c) noexcept;
+    /// Adds a call that was not long. Returns whether `seats` may have changed.
+    bool add(ended_call const& c) noexcept;
     /// Continues from the state of `before`.
     void take_over(knee const& before, time_point now) noexcept;
     void start_with(amount n, time_point now) noexcept;

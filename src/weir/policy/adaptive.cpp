@@ -54,16 +54,19 @@ adaptive::options_type adaptive::options() const {
 }
 
 bool adaptive::leave(amount n, ticket t, time_point now) noexcept {
-    if (t == 0) {
+    if (t == 0) [[unlikely]] {
         marks_.leave_unknown(n, in_use_);
         trials_.count = 0;
+        set_number();
     } else {
         auto const granted = granted_at(t, now);
         auto const how = t & code_mask;
         if (trials_.count != 0) [[unlikely]]
             end_trials(granted, how == code_of(outcome::success));
-        auto const in_progress = in_use_ - marks_.long_calls();
+        auto const long_calls = marks_.long_calls();
+        auto const in_progress = in_use_ - long_calls;
         bool const is_long = marks_.leave(granted, n, in_use_, now);
+        bool is_other_number = marks_.long_calls() != long_calls;
         if (!is_long && how != code_of(outcome::ignored)) {
             ended_call const call{
                 .granted = std::min(granted, now),
@@ -72,12 +75,13 @@ bool adaptive::leave(amount n, ticket t, time_point now) noexcept {
                 .in_progress = in_progress,
                 .in_use = in_use_,
                 .dropped = how == code_of(outcome::dropped)};
-            std::visit([&](auto& a) { a.add(call); }, algorithm_);
+            is_other_number |= std::visit([&](auto& a) { return a.add(call); }, algorithm_);
         }
+        if (is_other_number) [[unlikely]]
+            set_number();
     }
     in_use_ -= n;
     last_change_ = now;
-    set_number();
     return true;
 }
 
@@ -153,6 +157,7 @@ void adaptive::end_trials(time_point granted, bool served) noexcept {
     if (served && granted > trials_.since)
         marks_.make_long(trials_.since, trials_.in_use);
     trials_.count = 0;
+    set_number();
 }
 
 }  // namespace weir::policy

@@ -70,15 +70,16 @@ void knee::restart_window(time_point now) noexcept {
     window_.restart(seats(), now, as_duration(4 * latency_));
 }
 
-void knee::add(ended_call const& c) noexcept {
-    if (!window_.add(c) || !is_enough(c.now))
-        return;
+bool knee::add(ended_call const& c) noexcept {
+    if (!window_.add(c) || !is_enough(c.now)) [[likely]]
+        return false;
     auto const before = std::pair(seats(), mode_);
     update(c.now);
     if (std::pair(seats(), mode_) == before)
         window_.begin(c.now);
     else
         restart_window(c.now);
+    return true;
 }
 
 bool knee::is_enough(time_point now) const noexcept {
