@@ -19,10 +19,11 @@ namespace weir::policy {
 /// Between the probes the number moves towards the best number, and `headroom` more. It grows by `headroom` while the
 /// service shows its own latency. It changes only while three quarters of it are in use.
 ///
-/// A probe follows the last one after a time that depends on the length of the last one, on `probing` and on how well
-/// the latency is known: 10 to 160 s for a service faster than about 50 ms. It begins at a multiple of a power of two
-/// times 10 s of the limiter's clock, because limiters on one machine would measure each other's requests if they did
-/// not probe at the same time. A large change of latency or throughput starts a probe at once.
+/// The time from one probe to the next depends on the length of the last probe, on `probing` and on how well the
+/// latency is known: 10 to 160 s, or up to 20 times the length of the last probe if that is longer. A probe begins at a
+/// multiple of a power of two times 10 s of the limiter's clock, because limiters on one machine would measure each
+/// other's requests if they did not probe at the same time. A large change of latency or throughput starts a probe at
+/// once.
 class knee {
 public:
     using options_type = knee_options;

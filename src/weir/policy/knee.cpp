@@ -202,8 +202,9 @@ void knee::end_probe(time_point now, duration pause, bool aligned) noexcept {
     next_probe_ = later(now, pause);
     if (!aligned)
         return;
+    auto const most = std::max(longest_period, times(now - probe_began_, 20));
     auto period = shortest_period;
-    while (period < pause && period < longest_period)
+    while (period < pause && period < most)
         period *= 2;
     next_probe_ = later(now, period - now.time_since_epoch() % period);
 }
