@@ -340,6 +340,22 @@ BOOST_AUTO_TEST_CASE(continue_to_adapt_after_a_long_call) {
     }
 }
 
+// A call that takes longer than the timeout would reduce the number, but it is a stream.
+BOOST_AUTO_TEST_CASE(take_no_sample_from_a_long_call) {
+    adaptive room(each_by_itself);
+    auto const stream = room.take(1, noon);
+    auto const late = room.take(1, noon);
+    busy_seats rest(room, 10ms);
+    rest.run(100ms);
+    room.leave(1, late, noon + 2s);
+    auto const reduced = room.seats();
+    busy_seats(room, 10ms).run(1min);
+    BOOST_TEST(room.seats() == 20);
+    BOOST_TEST(reduced < 20);
+    room.leave(1, stream, noon + 1h);
+    BOOST_TEST(room.seats() == 20);
+}
+
 BOOST_AUTO_TEST_CASE(get_seats_for_long_calls) {
     adaptive room(knee_options{.seats = 4, .min = 4, .max = 20});
     auto const stream = room.take(2, noon);
@@ -348,6 +364,10 @@ BOOST_AUTO_TEST_CASE(get_seats_for_long_calls) {
     BOOST_TEST(room.seats() >= 6);
     auto const with_streams = room.seats();
     room.refund(1, stream, rest.now());
+    BOOST_TEST(room.seats() == with_streams - 1);
+    auto const young = room.take(1, rest.now());
+    BOOST_TEST(room.merge(stream, young, 1) == stream);
+    room.leave(1, stream, rest.now());
     BOOST_TEST(room.seats() == with_streams - 1);
     room.leave(1, stream, rest.now());
     BOOST_TEST(room.seats() == with_streams - 2);

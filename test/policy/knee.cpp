@@ -162,6 +162,24 @@ BOOST_AUTO_TEST_CASE(is_found_and_followed) {
     }
 }
 
+// Half of the number is still too much. The probe must lower it further.
+BOOST_AUTO_TEST_CASE(is_found_from_far_above) {
+    service_simulation s(weir::knee_options{.seats = 40}, {.workers = 4}, quarter(), 1);
+    recovers(s);
+}
+
+// The service becomes slower during a probe: the throughput of before and the latency of now do not belong together.
+BOOST_AUTO_TEST_CASE(is_not_raised_by_a_probe) {
+    service_simulation s(weir::adaptive_options(), {.workers = 16}, quarter(), 1);
+    s.run(30s);
+    auto const before = reach_probe(s);
+    auto const level = s.seats().seats();
+    s.behind().own = 80ms;
+    while (s.seats().seats() <= level)
+        s.run(1ms);
+    BOOST_TEST(s.seats().seats() <= before);
+}
+
 BOOST_AUTO_TEST_CASE(is_found_again_if_the_service_changes_during_a_probe) {
     for (int const part : {0, 5, 10, 15, 20, 30}) {  // of about 20 parts of a probe
         for (auto const& [workers, own] : {std::pair{8, 20ms}, std::pair{16, 80ms}}) {
@@ -277,7 +295,7 @@ BOOST_AUTO_TEST_CASE(goes_on_if_streams_take_all_seats_of_a_probe) {
         auto const level = s.seats().seats();
         for (amount i = 0; i != level; ++i)
             s.stream(1h, false);
-        s.run(15s);
+        s.run(3s);
         BOOST_TEST(s.streams_in_progress() == static_cast<std::size_t>(level));
         for (int i = 0; i != 12; ++i)
             BOOST_TEST(s.run(5s).served >= 100U);
