@@ -217,6 +217,7 @@ public:
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        detail::check_temporary<F>();
         return detail::run(home(), start_here_type(&links_, options_, {.length = wait}), f);
     }
 

@@ -351,6 +351,7 @@ public:
     template <class Like, class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(Like const& key, F&& f, request n, patience wait = {}) {
+        detail::check_temporary<F>();
         auto const who = look_up(key);
         return detail::run(handle_for(who),
                            start_for<Like const&>(key, who.hash, n, {.length = wait}), f);
@@ -362,6 +363,7 @@ public:
     template <class Like, class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(Like const& key, F&& f, patience wait = {}) {
+        detail::check_temporary<F>();
         return run(key, f, request(), wait);
     }
 

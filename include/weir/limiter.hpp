@@ -205,6 +205,10 @@ public:
     ///
     ///     auto seat = co_await limiter.enter(1s);
     ///
+    /// The queue has a bound: while `queue_options::max_waiting` requests wait, by default 1,024, this throws `rejection`
+    /// with `errc::queue_full`. A program that starts many jobs at once, and wants all of them done, makes a limiter with
+    /// `{.max_waiting = weir::unlimited}`. `asio::detached` ignores the exception of a rejected job.
+    ///
     /// Await it in a coroutine on any executor. If the permits are free, it posts nothing and allocates only a
     /// coroutine frame, from Asio's cache. A wait adds no allocation: the frame of the awaiting coroutine has space for
     /// it. `async_enter` without a token is cheaper.
@@ -317,16 +321,21 @@ public:
     /// `run` keeps a reference to `f`, which must exist until the call has been awaited, as in `co_await
     /// limiter.run(f)`.
     ///
+    /// With g++ 12 name `f` first if it has a destructor, as a lambda with a captured string has. This compiler destroys
+    /// such a temporary twice, so `run` rejects it at compile time.
+    ///
     /// @throws rejection if the request is not granted, and all that `f` throws
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, request n, patience wait = {}) {
+        detail::check_temporary<F>();
         return detail::run(*checked_handle(), detail::starts_to_enter(n, {.length = wait}), f);
     }
     /// Enters for 1 permit, calls `f()`, releases the permit and returns the result of `f`.
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        detail::check_temporary<F>();
         return run(f, request(), wait);
     }
 

@@ -255,6 +255,7 @@ public:
     template <class F>
         requires std::invocable<F&, T&>
     [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        detail::check_temporary<F>();
         return detail::run(*checked_handle(), starts_here(&supplier_, {.length = wait}), f);
     }
 

@@ -30,6 +30,16 @@ struct outcome_of<boost::asio::awaitable<T, CoroutineExecutor>, Executor> {
     static constexpr bool awaited = true;
 };
 
+/// Rejects a temporary function that g++ before 13 would destroy twice. `F` is the deduced type of a parameter `F&&`.
+template <class F>
+constexpr void check_temporary() noexcept {
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+    static_assert(std::is_lvalue_reference_v<F> || std::is_trivially_destructible_v<F>,
+                  "g++ 12 destroys a temporary function with a destructor twice in a co_await "
+                  "expression: name the function first");
+#endif
+}
+
 template <class F, class Held>
 decltype(auto) call_with(F& f, Held const& held) {
     if constexpr (std::invocable<F&>)

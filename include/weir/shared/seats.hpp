@@ -143,6 +143,7 @@ public:
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, request n, patience wait = {}) {
+        detail::check_temporary<F>();
         auto enter = detail::operation_of(
             *this->checked_handle(), detail::starts_to_enter(n, {.length = wait}));
         return detail::run_awaitable(
@@ -153,6 +154,7 @@ public:
     template <class F>
         requires std::invocable<F&>
     [[nodiscard]] auto run(F&& f, patience wait = {}) {
+        detail::check_temporary<F>();
         return run(f, request(), wait);
     }
 
