@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(costs_others_at_most_3_percent_during_and_after_a_long_call
         for (duration const held : {duration(1s), duration(10s), duration(1min), duration(1h)}) {
             service_simulation s(weir::adaptive_options(), {.workers = workers}, quarter(), 1);
             s.run(1min);
-            s.stream(held, false);
+            s.add_stream(held, false);
             s.run(15s);
             auto const during = s.run(std::max<duration>(held, 1min));
             auto const after = s.run(1min);
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(leaves_the_workers_to_others_beside_10_streams) {
         service_simulation s(weir::adaptive_options(), {.workers = 16}, quarter(), 1);
         s.run(1min);
         for (int i = 0; i != 10; ++i)
-            s.stream(1h, hold_workers);
+            s.add_stream(1h, hold_workers);
         s.run(30s);
         BOOST_TEST(s.streams_in_progress() == 10);
         auto const seen = s.run(10min);
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(goes_on_if_streams_take_all_seats_of_a_probe) {
         reach_probe(s);
         auto const level = s.seats().seats();
         for (amount i = 0; i != level; ++i)
-            s.stream(1h, false);
+            s.add_stream(1h, false);
         s.run(3s);
         BOOST_TEST(s.streams_in_progress() == static_cast<std::size_t>(level));
         for (int i = 0; i != 12; ++i)
@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(goes_on_if_streams_take_all_seats_of_a_probe) {
 BOOST_AUTO_TEST_CASE(goes_on_if_streams_take_all_seats) {
     service_simulation s(weir::adaptive_options(), {.workers = 16}, quarter(), 1);
     for (int i = 0; i != 6; ++i)  // of 4 seats
-        s.stream(1h, false);
+        s.add_stream(1h, false);
     s.run(2min);  // two trials are streams, too
     recovers(s);
 }

@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(loses_at_most_3_percent_by_a_long_call) {
             service_simulation s(weir::adaptive_options(), {.workers = workers}, quarter, 1);
             s.run(2min);
             auto const before = s.run(2min);
-            s.stream(held, false);
+            s.add_stream(held, false);
             auto const during = s.run(std::max<duration>(held + 1s, 1min));
             auto const after = s.run(2min);
             BOOST_TEST_CONTEXT(workers
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(leaves_all_workers_to_others_beside_streams) {
             service_simulation s(weir::adaptive_options(), {.workers = 16}, quarter, 5);
             s.run(1min);
             for (int i = 0; i != streams; ++i)
-                s.stream(1h, hold_workers);
+                s.add_stream(1h, hold_workers);
             s.run(1min);
             auto const seen = s.run(5min);
             BOOST_TEST_CONTEXT(streams << " streams" << (hold_workers ? " in workers" : "")) {

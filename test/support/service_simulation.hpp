@@ -113,7 +113,7 @@ public:
     }
 
     /// The next request of the source is a stream: it holds its seat, and perhaps a worker, for `d`.
-    void stream(weir::duration d, bool holds_worker, std::size_t from = 0) {
+    void add_stream(weir::duration d, bool holds_worker, std::size_t from = 0) {
         sources_[from].streams.push_back({d, holds_worker});
     }
     [[nodiscard]] std::size_t streams_in_progress() const noexcept { return streams_; }
