@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(statistics_omit_zero_counts) {
     reads(
         weir::limiter_stats{
             .granted = 12,
-            .granted_at_once = 10,
+            .granted_immediately = 10,
             .no_permit = 2,
             .timed_out = 1,
             .cancelled = 4,
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(statistics_of_a_key_show_only_its_state) {
 
 BOOST_AUTO_TEST_CASE(statistics_of_all_keys_omit_fields_of_a_single_key) {
     reads(weir::keyed_stats{.total = {.granted = 12,
-                                      .granted_at_once = 10,
+                                      .granted_immediately = 10,
                                       .no_permit = 2,
                                       .waiting = 3,
                                       .waiting_for = 6,

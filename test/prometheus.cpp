@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(a_histogram_counts_immediate_grants_as_waits_of_0_s) {
 }
 
 BOOST_AUTO_TEST_CASE(buckets_may_have_ends_of_your_own) {
-    weir::limiter_stats stats{.granted = 3, .granted_at_once = 1, .waited_total = 4s};
+    weir::limiter_stats stats{.granted = 3, .granted_immediately = 1, .waited_total = 4s};
     weir::wait_histogram waits;
     waits.add(1s);
     waits.add(3s);

@@ -193,7 +193,7 @@ template <std::size_t N>
     auto const add = [&text]<class... Args>(fmt::format_string<Args...> what, Args&&... args) {
         fmt::format_to(std::back_inserter(text), what, std::forward<Args>(args)...);
     };
-    add("{} granted, {} immediately", s.granted, s.granted_at_once);
+    add("{} granted, {} immediately", s.granted, s.granted_immediately);
     if (s.waited_max > duration::zero())
         add(", the rest within {}", readable(s.waited_max));
 

@@ -21,7 +21,7 @@ struct limiter_stats {
     /// Granted requests.
     std::uint64_t granted = 0;
     /// Requests that were granted immediately.
-    std::uint64_t granted_at_once = 0;
+    std::uint64_t granted_immediately = 0;
     /// Permits of all granted requests.
     amount permits_granted = 0;
 

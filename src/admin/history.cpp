@@ -17,10 +17,10 @@ std::uint32_t narrow(std::uint64_t n) noexcept {
 
 history::point difference(limit_state const& before, limit_state const& now) {
     auto const later = [](limit_state const& l) {
-        return l.stats.granted - l.stats.granted_at_once;
+        return l.stats.granted - l.stats.granted_immediately;
     };
     history::point p;
-    p.at_once = narrow(now.stats.granted_at_once - before.stats.granted_at_once);
+    p.at_once = narrow(now.stats.granted_immediately - before.stats.granted_immediately);
     p.later = narrow(later(now) - later(before));
     std::ranges::transform(rejected_since(before, now), p.rejected.begin(), narrow);
     p.waiting = narrow(now.stats.waiting);

@@ -29,8 +29,8 @@ void add(tool::json& out, limit_state const& l) {
         .member("seats", l.seats)
         .member("writable", l.writable)
         .member("granted", l.stats.granted)
-        .member("granted_at_once", l.stats.granted_at_once)
-        .member("waited", l.stats.granted - l.stats.granted_at_once);
+        .member("granted_immediately", l.stats.granted_immediately)
+        .member("waited", l.stats.granted - l.stats.granted_immediately);
     out.name("rejected").begin();
     auto const rejected = rejections_of(l.stats);
     for (std::size_t i = 0; i != reason_names.size(); ++i)

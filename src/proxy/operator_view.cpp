@@ -35,7 +35,7 @@ void report_one(std::string& out, limit const& l) {
         std::back_inserter(out),
         "weir-proxy: {}: {} granted ({} immediately), {}: {} queue full, {} timed out, "
         "{} wait too long, {} disconnected; now {} in use, {} waiting",
-        c.name, s.granted, s.granted_at_once, c.dry_run ? "would be rejected" : "rejected",
+        c.name, s.granted, s.granted_immediately, c.dry_run ? "would be rejected" : "rejected",
         s.queue_full, s.timed_out, too_late, s.cancelled, s.in_use, s.waiting);
     if (l.is_adaptive())
         fmt::format_to(std::back_inserter(out), ", {} seats", s.capacity);

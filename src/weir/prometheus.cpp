@@ -62,8 +62,8 @@ void add_decisions(metrics_writer& out, limit_metrics const& l) {
     auto const add = [&](std::uint64_t n, std::string_view decision, std::string_view why = "") {
         out.add(n, {{"limit", l.name}, {"decision", decision}, {"reason", why}});
     };
-    add(l.stats.granted_at_once, "granted");
-    add(l.stats.granted - l.stats.granted_at_once, "delayed");
+    add(l.stats.granted_immediately, "granted");
+    add(l.stats.granted - l.stats.granted_immediately, "delayed");
     for (auto const& why : reasons)
         add(l.stats.*why.count, l.dry_run ? "would_reject" : "rejected", why.name);
     add(l.stats.cancelled, "cancelled");
@@ -100,7 +100,7 @@ cumulative_histogram accumulate(limiter_stats const& stats, wait_histogram const
                                 std::span<duration const> ends) {
     cumulative_histogram h{.buckets = {}, .count = stats.granted, .sum = stats.waited_total};
     h.buckets.reserve(ends.size());
-    auto so_far = stats.granted_at_once;
+    auto so_far = stats.granted_immediately;
     std::size_t i = 0;
     for (auto const end : ends) {
         for (; i != wait_histogram::ranges && wait_histogram::end_of(i) <= end; ++i)

@@ -91,7 +91,7 @@ BOOST_FIXTURE_TEST_CASE(has_one_point_per_second, lately) {
     second();
     BOOST_TEST(past.to_json() == R"({"second":1,"limits":{"7":[]}})");
     one.stats.granted = 5;
-    one.stats.granted_at_once = 3;
+    one.stats.granted_immediately = 3;
     one.stats.waiting = 4;
     one.stats.in_use = 6;
     rejected(one, reason::no_permit) = 8;

@@ -22,7 +22,7 @@ struct one_limit {
         l.name = "a";
         l.rule = "10/1s";
         l.stats.granted = 7;
-        l.stats.granted_at_once = 4;
+        l.stats.granted_immediately = 4;
         l.waits.add(3ms);
         l.waits.add(3ms);
         l.waits.add(2min);

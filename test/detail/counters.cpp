@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(add_up_the_permits_and_the_waits_of_requests_that_were_gran
     counted.overdue();
     auto const& done = counted.done();
     BOOST_TEST(done.granted == 4U);
-    BOOST_TEST(done.granted_at_once == 2U);
+    BOOST_TEST(done.granted_immediately == 2U);
     BOOST_TEST(done.permits_granted == 17);
     BOOST_TEST(done.waited_total == 4s);
     BOOST_TEST(done.waited_max == 3s);

@@ -656,7 +656,7 @@ private:
         expect(p.count() == n, "the grant equals the request");
         rule_.take(n, now_);
         ++expected_.granted;
-        ++expected_.granted_at_once;
+        ++expected_.granted_immediately;
         keep(std::move(p), n);
     }
 
@@ -782,7 +782,8 @@ private:
         expect(room_.perhaps_waiting() == !line_.empty(), "which can be seen without the lock");
 
         auto const s = room_.stats(now_);
-        expect(s.granted == expected_.granted && s.granted_at_once == expected_.granted_at_once &&
+        expect(s.granted == expected_.granted &&
+                   s.granted_immediately == expected_.granted_immediately &&
                    s.permits_granted == expected_.permits_granted,
                "grants are counted");
         expect(s.no_permit == expected_.no_permit && s.timed_out == expected_.timed_out &&

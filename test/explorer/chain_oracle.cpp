@@ -91,7 +91,7 @@ void chain_oracle::told(visit& v, error_code ec) {
         count_rejection(told_, ec, {});
     } else {
         ++told_.granted;
-        told_.granted_at_once += v.waits ? 0 : 1;
+        told_.granted_immediately += v.waits ? 0 : 1;
     }
 }
 
@@ -467,7 +467,7 @@ void chain_oracle::count_grant(visit const& v, time_point now, bool at_once) {
             violated(invariant::counts,
                      fmt::format("{} has waited {} ns, and the permit reports {}", name(v),
                                  waited.count(), v.waited[at].count()));
-        counts.granted_at_once += at_once ? 1 : 0;
+        counts.granted_immediately += at_once ? 1 : 0;
         counts.waited_total += waited;
         counts.waited_max = std::max(counts.waited_max, waited);
     }
@@ -673,7 +673,7 @@ std::optional<std::string> chain_oracle::wrong_counts(possibility const& c, sect
     }
     auto const& seen = *s.of_core[static_cast<std::size_t>(core)];
     same("granted", seen.granted, truth.granted);
-    same("granted_at_once", seen.granted_at_once, truth.granted_at_once);
+    same("granted_immediately", seen.granted_immediately, truth.granted_immediately);
     same("no_permit", seen.no_permit, truth.no_permit);
     same("timed_out", seen.timed_out, truth.timed_out);
     same("deadline_unreachable", seen.deadline_unreachable, truth.deadline_unreachable);

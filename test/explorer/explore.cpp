@@ -149,7 +149,7 @@ void print_violation(settings const& set, report const& r, failing_run failed,
 
 void add(weir::limiter_stats const& one, weir::limiter_stats& all) {
     all.granted += one.granted;
-    all.granted_at_once += one.granted_at_once;
+    all.granted_immediately += one.granted_immediately;
     all.no_permit += one.no_permit;
     all.timed_out += one.timed_out;
     all.deadline_unreachable += one.deadline_unreachable;
@@ -208,7 +208,7 @@ bool explore(settings const& set, policy which) {
                set.expect.empty() ? "nothing" : "something else or nothing");
     fmt::print("granted {}, {} of them immediately; no permit {}, timed out {}, unreachable {}, "
                "queue full {}, shed {}, over capacity {}, closed {}, cancelled {}\n",
-               all.granted, all.granted_at_once, all.no_permit, all.timed_out,
+               all.granted, all.granted_immediately, all.no_permit, all.timed_out,
                all.deadline_unreachable, all.queue_full, all.shed, all.exceeds_capacity, all.closed,
                all.cancelled);
     return set.expect.empty();

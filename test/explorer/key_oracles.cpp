@@ -19,7 +19,7 @@ auto const aborted = error_code(boost::asio::error::operation_aborted);
 
 constexpr std::array counts{
     &stats::granted,
-    &stats::granted_at_once,
+    &stats::granted_immediately,
     &stats::no_permit,
     &stats::timed_out,
     &stats::deadline_unreachable,

@@ -258,7 +258,7 @@ void oracle::judge_enter(call& c, time_point now) {
         used_takes_ = c.takes.size();
         grant(r, r.n == 0 ? 0 : c.takes.back(), now);
         r.turn = now;
-        ++counted_.granted_at_once;
+        ++counted_.granted_immediately;
         return;
     }
     if (!rejection && !queued)
@@ -371,7 +371,7 @@ void oracle::judge_try(call& c, time_point now) {
         out_ += c.got;
         ++live_;
         ++counted_.granted;
-        ++counted_.granted_at_once;
+        ++counted_.granted_immediately;
         counted_.permits_granted += c.got;
     } else if (*c.expected && c.what != charge &&
                (c.what == try_enter || *c.expected != errc::no_permit)) {
@@ -872,7 +872,7 @@ void oracle::quiet(quiet_view const& seen) {
     };
     auto const& s = *seen.stats;
     same("granted", s.granted, counted_.granted);
-    same("granted_at_once", s.granted_at_once, counted_.granted_at_once);
+    same("granted_immediately", s.granted_immediately, counted_.granted_immediately);
     same("no_permit", s.no_permit, counted_.no_permit);
     same("timed_out", s.timed_out, counted_.timed_out);
     same("deadline_unreachable", s.deadline_unreachable, counted_.deadline_unreachable);
@@ -907,7 +907,7 @@ void oracle::quiet(quiet_view const& seen) {
 }
 
 void oracle::compare(weir::wait_histogram const& waits, weir::limiter_stats const& counted) {
-    if (waits.count() != counted.granted - counted.granted_at_once)
+    if (waits.count() != counted.granted - counted.granted_immediately)
         violated(invariant::counts, "the histogram has a wrong number of waits");
     auto const longest = waits.quantile(1);
     auto const most =

@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(add_up) {
     BOOST_TEST(now.live == 2U);
     BOOST_TEST(now.remaining == 0);
     BOOST_TEST(now.granted == 2U);
-    BOOST_TEST(now.granted_at_once == 2U);
+    BOOST_TEST(now.granted_immediately == 2U);
 
     run_for(ctx, 2s);
     now = kitchen.stats();
@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(add_up) {
     settle(ctx);
     now = kitchen.stats();
     BOOST_TEST(now.granted == 4U);
-    BOOST_TEST(now.granted_at_once == 2U);
+    BOOST_TEST(now.granted_immediately == 2U);
     BOOST_TEST(now.waited_total == 6s);
     BOOST_TEST(now.waited_max == 4s);
     BOOST_TEST(now.oldest_wait == 0s);

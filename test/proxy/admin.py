@@ -230,7 +230,7 @@ class Admin(ProxyTest):
             self.over.set()
             self.assertEqual((holder.answer().status, waiter.answer().status), (200, 200))
         seats = limit_of(proxy, "seats")
-        self.assertEqual((seats["granted"], seats["granted_at_once"], seats["waited"], seats["waits"]["count"]), (2, 1, 1, 1))
+        self.assertEqual((seats["granted"], seats["granted_immediately"], seats["waited"], seats["waits"]["count"]), (2, 1, 1, 1))
         self.assertGreater(seats["waits"]["p50"], 0)
         self.assertGreaterEqual(seats["waits"]["p50"] * 1.0001, seats["waited_max"])
         self.assertEqual(seats["recent_waits"]["count"], 1)
@@ -307,7 +307,7 @@ class Admin(ProxyTest):
         for one in told["limits"]:
             decisions = {(s.labels["decision"], s.labels["reason"]): s.value for s in families["weir_limit_decisions"].samples
                          if s.labels["limit"] == one["name"]}
-            self.assertEqual(decisions[("granted", "")], one["granted_at_once"])
+            self.assertEqual(decisions[("granted", "")], one["granted_immediately"])
             self.assertEqual(decisions[("delayed", "")], one["waited"])
             rejected = {why: n for (what, why), n in decisions.items() if what == "rejected"}
             rejected["other"] = sum(rejected.pop(why) for why in ("exceeds_capacity", "closed", "too_many_keys"))

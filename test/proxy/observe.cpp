@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(sees_each_rejection_immediately) {
     for (int i = 0; i != 5; ++i)
         some.proxy.ask();
     BOOST_TEST(some.limit().stats.granted == 2u);
-    BOOST_TEST(some.limit().stats.granted_at_once == 2u);
+    BOOST_TEST(some.limit().stats.granted_immediately == 2u);
     BOOST_TEST(some.rejected(reason::no_permit) == 3u);
     BOOST_TEST(some.limit().rejected_total() == 3u);
 }

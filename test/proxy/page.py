@@ -113,7 +113,7 @@ class Page(ProxyTest):
                         {client: number(n) for client, n in page["top_rejected"].items()}:
                     return False
                 sums = {name: number(text) for name, text in page["sums"].items()}
-                expected = {"granted": one["granted_at_once"], "waited": one["waited"], **one["rejected"]}
+                expected = {"granted": one["granted_immediately"], "waited": one["waited"], **one["rejected"]}
                 if sums != {name: n for name, n in expected.items() if n}:
                     return False
             servers = told["stats"]["upstreams"][0]["servers"]

@@ -16,7 +16,7 @@ class counters {
 public:
     void grant_at_once(amount n) noexcept {
         ++done_.granted;
-        ++done_.granted_at_once;
+        ++done_.granted_immediately;
         done_.permits_granted += n;
     }
 
@@ -82,7 +82,7 @@ private:
 
 inline void counters::add(limiter_stats const& done) noexcept {
     done_.granted += done.granted;
-    done_.granted_at_once += done.granted_at_once;
+    done_.granted_immediately += done.granted_immediately;
     done_.permits_granted += done.permits_granted;
     done_.no_permit += done.no_permit;
     done_.timed_out += done.timed_out;
