@@ -50,14 +50,14 @@ namespace weir {
 ///
 /// Creation: the pool calls `make` with its executor if `make` accepts one, otherwise without arguments. `make` returns
 /// an `asio::awaitable` or an Asio operation, with a result from which a `T` can be constructed. Its coroutine runs on
-/// the pool's executor, in its own strand. It is cancelled (`terminal`) after `make_within`, and when the pool is
+/// the pool's executor, in its own strand. It is cancelled (`terminal`) after `create_timeout`, and when the pool is
 /// closed or destroyed. If it ignores the cancellation it runs to its end; the pool keeps its object, or destroys it if
 /// the pool was closed. If `make` fails with an exception, requests continue to wait for their patience. The pool then
 /// makes one attempt at a time, with the back-off of the options.
 ///
 /// Checks of objects: the optional `check` is called with an idle object that needs a check before its next use; see
 /// `pool_options::check_after`. It returns a `bool`, or an awaitable or an Asio operation with a result of `bool` or
-/// none, and runs like `make`. `false`, an exception, and no result within `check_within` mean that the object is
+/// none, and runs like `make`. `false`, an exception, and no result within `check_timeout` mean that the object is
 /// broken: the pool destroys it and creates another. Until the check succeeds the request waits in the queue, and uses
 /// an object that is returned earlier.
 ///

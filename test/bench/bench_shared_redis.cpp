@@ -110,7 +110,8 @@ int main(int argc, char** argv) {
     bench::stay_on(0);
     support::redis_server const server;
     bench::stay_on(1);
-    weir::redis::options const where{.url = server.url(), .connect_within = 10s, .silent_for = 10s};
+    weir::redis::options const where{
+        .url = server.url(), .connect_timeout = 10s, .silent_for = 10s};
     auto const connect = [&](asio::io_context& ctx) {
         return std::make_shared<weir::redis::store>(ctx, where);
     };

@@ -132,7 +132,8 @@ BOOST_AUTO_TEST_CASE(a_factory_that_fails_and_recovers) {
     for (auto const what : {kind::fails, kind::throws_at_once, kind::hangs}) {
         cut_after_every_step<scene>([what](scene& p) {
             p.shop.making = {.what = what, .takes = 500ms};
-            open(p, {.min = 1, .max = 2, .make_within = 2s, .retry = {.initial = 1s, .jitter = 0}});
+            open(p,
+                 {.min = 1, .max = 2, .create_timeout = 2s, .retry = {.initial = 1s, .jitter = 0}});
             spawn_visits(p, 1s, 4s);
             co_spawn(*p.ctx, changes(p, p.mark_it(), 5s, {.takes = 500ms}, {}), rethrow);
         });
@@ -143,7 +144,7 @@ BOOST_AUTO_TEST_CASE(checks_that_succeed_fail_hang_and_throw) {
     for (auto const what : {kind::works, kind::fails, kind::hangs, kind::throws_at_once}) {
         cut_after_every_step<scene>([what](scene& p) {
             p.shop.checking = {.what = what, .takes = 300ms};
-            open(p, {.max = 2, .check_after = 0s, .check_within = 1s}, true);
+            open(p, {.max = 2, .check_after = 0s, .check_timeout = 1s}, true);
             spawn_visits(p, 1s, 4s);
         });
     }
@@ -209,7 +210,7 @@ BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
 BOOST_AUTO_TEST_CASE(a_factory_that_ignores_cancellation) {
     cut_after_every_step<scene>([](scene& p) {
         p.shop.making = {.what = kind::hangs_deaf};
-        open(p, {.max = 2, .make_within = 1s});
+        open(p, {.max = 2, .create_timeout = 1s});
         spawn_visits(p, 1s, 4s);
     });
 }

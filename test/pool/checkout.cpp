@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(retries_while_another_attempt_hangs) {
     asio::io_context ctx;
     workshop shop({.what = kind::hangs});
     thing_pool pool(ctx, shop.maker(),
-                    {.make_within = weir::forever, .retry = {.initial = 1s, .jitter = 0}});
+                    {.create_timeout = weir::forever, .retry = {.initial = 1s, .jitter = 0}});
     order one(pool);
     settle(ctx);
     shop.making = {.what = kind::fails};
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(cancels_an_attempt_that_exceeds_make_within) {
     for (auto const what : {kind::hangs, kind::hangs_deaf}) {
         asio::io_context ctx;
         workshop shop({.what = what});
-        thing_pool pool(ctx, shop.maker(), {.max = 1, .make_within = 2s});
+        thing_pool pool(ctx, shop.maker(), {.max = 1, .create_timeout = 2s});
         order one(pool, 3s);
         run_for(ctx, 5s);
         BOOST_TEST(one.rejected(errc::timed_out));
@@ -388,8 +388,8 @@ BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
     BOOST_TEST(wrong({.max_age = 0s}).starts_with("weir::pool: max_age is 0s,"));
     BOOST_TEST(wrong({.max_idle = 0s}).starts_with("weir::pool: max_idle is 0s,"));
     BOOST_TEST(wrong({.check_after = -1ns}).starts_with("weir::pool: check_after is"));
-    BOOST_TEST(wrong({.check_within = 0s}).starts_with("weir::pool: check_within is"));
-    BOOST_TEST(wrong({.make_within = 0s}).starts_with("weir::pool: make_within is"));
+    BOOST_TEST(wrong({.check_timeout = 0s}).starts_with("weir::pool: check_timeout is"));
+    BOOST_TEST(wrong({.create_timeout = 0s}).starts_with("weir::pool: create_timeout is"));
     BOOST_TEST(wrong({.retry = {.initial = 0s}}).starts_with("weir::pool: retry.initial is"));
     BOOST_TEST(wrong({.retry = {.initial = 2s, .max = 1s}})
                    .starts_with("weir::pool: retry.max is 1s, but must be at least 2s"));

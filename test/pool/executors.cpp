@@ -96,8 +96,8 @@ BOOST_AUTO_TEST_CASE(the_next_call_recovers_from_a_failure_of_the_executor) {
                         faulty(ctx.get_executor(), plan), shop.maker(), shop.checker(),
                         weir::pool_options{.max = 2,
                                            .check_after = 0s,
-                                           .check_within = weir::forever,
-                                           .make_within = weir::forever});
+                                           .check_timeout = weir::forever,
+                                           .create_timeout = weir::forever});
                     std::vector<weir::lease<thing>> leases;
                     int calls = 0;
                     auto const keep = [&](weir::error_code ec, weir::lease<thing> lease) {

@@ -334,7 +334,7 @@ BOOST_AUTO_TEST_CASE(an_object_that_fails_its_check_is_replaced) {
         asio::io_context ctx;
         workshop shop({}, bad);
         thing_pool pool(ctx, shop.maker(), shop.checker(),
-                        {.max = 1, .check_after = 0s, .check_within = 3s});
+                        {.max = 1, .check_after = 0s, .check_timeout = 3s});
         fill(pool, ctx, 1);
         order one(pool);
         run_for(ctx, bad.what == kind::hangs_deaf ? 1h : 3s);

@@ -54,8 +54,8 @@ public:
         options_.max_idle = some_limit(10);
         options_.max_hold = some_limit(5);
         options_.check_after = random_.one_of<clock::duration>({0s, 1s, 5s});
-        options_.check_within = 2s;
-        options_.make_within = random_.one_of<clock::duration>({3s, weir::forever});
+        options_.check_timeout = 2s;
+        options_.create_timeout = random_.one_of<clock::duration>({3s, weir::forever});
         options_.retry.initial = 500ms;
         options_.retry.max = 3s;
         checks_ = random_.one_in(2);

@@ -57,7 +57,7 @@ struct options {
     /// The most connections at a time, 1 to 10,000. Each limiter uses one at a time.
     amount connections = 8;
     /// The time limit for connecting, at least 1 ns. The addresses of a host share it.
-    duration connect_within = std::chrono::seconds(5);
+    duration connect_timeout = std::chrono::seconds(5);
 };
 
 /// A store on tables of a MySQL or MariaDB database.

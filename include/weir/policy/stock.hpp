@@ -44,10 +44,10 @@ struct pool_options {
     duration check_after = std::chrono::seconds(30);
 
     /// The time limit of a check, at least 1 ns. Then the check is cancelled, and the object counts as broken.
-    duration check_within = std::chrono::seconds(5);
+    duration check_timeout = std::chrono::seconds(5);
 
     /// The time limit for creating an object, at least 1 ns. Then the attempt is cancelled, and counts as failed.
-    duration make_within = std::chrono::seconds(30);
+    duration create_timeout = std::chrono::seconds(30);
 
     /// The pause after a failure before the pool creates an object again.
     backoff_options retry = {};

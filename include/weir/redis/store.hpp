@@ -32,7 +32,7 @@ struct options {
     std::string url = "redis://127.0.0.1";
 
     /// The time limit for connecting and logging in, at least 1 ns. The addresses of a host share it.
-    duration connect_within = std::chrono::seconds(1);
+    duration connect_timeout = std::chrono::seconds(1);
     /// The time without a due reply after which the store closes the connection and opens a new one; at least 1 ns.
     /// Much earlier, as soon as the timeout of a question has passed, the store sends no more questions to the server.
     duration silent_for = std::chrono::seconds(3);

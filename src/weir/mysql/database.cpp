@@ -105,7 +105,7 @@ database::database(asio::any_io_executor ex, options const& o)
           [](std::unique_ptr<session>& one) { return check_session(*one); },
           {.max = o.connections,
            .check_after = std::chrono::seconds(10),
-           .make_within = o.connect_within}) {}
+           .create_timeout = o.connect_timeout}) {}
 
 asio::strand<asio::any_io_executor> database::make_strand() const {
     std::optional<asio::strand<asio::any_io_executor>> made;

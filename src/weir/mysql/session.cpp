@@ -43,7 +43,7 @@ settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls
     using weir::detail::check_duration;
     using weir::detail::check_option;
     check_option("mysql", "connections", given.connections, 1, 10'000);
-    check_duration("mysql", "connect_within", given.connect_within, duration(1));
+    check_duration("mysql", "connect_timeout", given.connect_timeout, duration(1));
     if (given.authorities.empty())
         return;
     tls.load_verify_file(given.authorities);
@@ -54,8 +54,8 @@ settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls
 std::chrono::steady_clock::time_point settings::connect_until() const {
     using clock = std::chrono::steady_clock;
     auto const now = clock::now();
-    return given.connect_within < clock::time_point::max() - now
-               ? now + given.connect_within
+    return given.connect_timeout < clock::time_point::max() - now
+               ? now + given.connect_timeout
                : clock::time_point::max();
 }
 

@@ -27,8 +27,8 @@ void validate(pool_options const& o) {
     check_time("max_age", o.max_age);
     check_time("max_idle", o.max_idle);
     detail::check_duration("pool", "check_after", o.check_after, duration::zero());
-    check_time("check_within", o.check_within);
-    check_time("make_within", o.make_within);
+    check_time("check_timeout", o.check_timeout);
+    check_time("create_timeout", o.create_timeout);
     policy::validate("pool", o.retry);
     check_time("max_hold", o.max_hold);
 }

@@ -28,7 +28,7 @@ options const& checked(options const& o) {
         weir::detail::check_duration(where, option, value, least);
     };
     constexpr duration shortest(1);
-    check("connect_within", o.connect_within, shortest);
+    check("connect_timeout", o.connect_timeout, shortest);
     check("silent_for", o.silent_for, shortest);
     policy::validate(where, o.retry);
     return o;
@@ -64,7 +64,7 @@ void client::run(script what, std::string const& name, std::vector<std::string> 
 void client::check(std::string const& name, handler h) {
     auto made = std::make_unique<order>();
     made->key = key_of(script::take, name);
-    made->until = later(clock_time(), options_.connect_within);
+    made->until = later(clock_time(), options_.connect_timeout);
     made->whom = std::move(h);
     note(std::move(made));
 }
@@ -326,7 +326,7 @@ void client::connect(time_point now) {
     }
     connection_ = std::make_shared<connection>(*executor_, weak_from_this());
     stage_ = stage::connecting;
-    connect_until_ = later(now, options_.connect_within);
+    connect_until_ = later(now, options_.connect_timeout);
     greetings_ = 0;
     answers_ = false;
     retired_ = false;

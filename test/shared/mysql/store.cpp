@@ -191,10 +191,10 @@ BOOST_AUTO_TEST_CASE(silent_address_leaves_time_for_the_next_one) {
         .user = "remote",
         .password = "secret",
         .database = "weir",
-        .connect_within = 1s};
+        .connect_timeout = 1s};
     std::shared_ptr<weir::mysql::store> remote;
     bool is_connected = false;
-    for (; !is_connected && there.connect_within < 20s; there.connect_within *= 2) {
+    for (; !is_connected && there.connect_timeout < 20s; there.connect_timeout *= 2) {
         remote = std::make_shared<weir::mysql::store>(ctx, there);
         // A busy machine needs longer.
         asio::co_spawn(ctx, remote->install(), [&](auto failed) { is_connected = !failed; });
@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(installing_at_a_silent_server_takes_no_longer_than_connecti
         .port = silent.local_endpoint().port(),
         .user = "root",
         .database = "weir",
-        .connect_within = 100ms};
+        .connect_timeout = 100ms};
     auto const store = std::make_shared<weir::mysql::store>(ctx, where);
     std::exception_ptr result;
     asio::co_spawn(ctx, store->install(),
@@ -411,9 +411,9 @@ BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
                "weir::mysql: connections is 0, but must be from 1 to 10000");
     BOOST_TEST(complaint({.connections = 10'001}) ==
                "weir::mysql: connections is 10001, but must be from 1 to 10000");
-    BOOST_TEST(complaint({.connect_within = 0s})
-                   .starts_with("weir::mysql: connect_within is 0s, but must be at least 1ns"));
-    BOOST_TEST(complaint({.connections = 10'000, .connect_within = weir::forever}).empty());
+    BOOST_TEST(complaint({.connect_timeout = 0s})
+                   .starts_with("weir::mysql: connect_timeout is 0s, but must be at least 1ns"));
+    BOOST_TEST(complaint({.connections = 10'000, .connect_timeout = weir::forever}).empty());
 }
 
 BOOST_FIXTURE_TEST_CASE(default_modes_of_new_sessions_change_nothing, own_server) {

@@ -204,7 +204,7 @@ BOOST_FIXTURE_TEST_CASE(stalled_handshake_takes_no_longer_than_connecting, tls_s
     auto silent = by("safe", tls::required);
     silent.host = "127.0.0.1";
     silent.port = acceptor.local_endpoint().port();
-    silent.connect_within = 100ms;
+    silent.connect_timeout = 100ms;
     BOOST_TEST(has(complaint(silent), "timed out"));
 }
 

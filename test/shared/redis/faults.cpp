@@ -149,7 +149,7 @@ public:
 
     [[nodiscard]] weir::redis::options where() const {
         return {.url = "unix:" + (folder_ / "socket").string(),
-                .connect_within = 10s,
+                .connect_timeout = 10s,
                 .silent_for = 10s,
                 .retry = {.initial = 1ms, .max = 1ms}};
     }
@@ -699,7 +699,7 @@ BOOST_AUTO_TEST_CASE(no_request_waits_for_a_silent_address) {
     support::reserved_port const port;
     support::black_hole const hole(ctx, "127.0.0.1", port.number());
     auto const url = "redis://127.0.0.1:" + std::to_string(port.number());
-    auto const lost = make({.url = url, .connect_within = 200ms});
+    auto const lost = make({.url = url, .connect_timeout = 200ms});
     weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 50ms};
     weir::redis::token_bucket calls(ctx, lost, "calls", hasty);
     visit const guest(calls, 1, 20ms);
@@ -813,7 +813,7 @@ BOOST_AUTO_TEST_CASE(silent_address_leaves_time_for_the_next_one) {
         std::string("redis://") + support::host_of_two + ":" + std::to_string(server.port());
     std::string why = "no attempt";
     for (auto limit = 1s; !why.empty() && limit < 20s; limit *= 2)  // a busy machine needs longer
-        why = complaint(*make({.url = url, .connect_within = limit}), "calls");
+        why = complaint(*make({.url = url, .connect_timeout = limit}), "calls");
     BOOST_TEST(why == "");
 }
 
@@ -823,7 +823,7 @@ BOOST_AUTO_TEST_CASE(silent_addresses_take_no_longer_than_the_time_to_connect) {
     support::black_hole const second(ctx, support::second_of_two, port.number());
     auto const store = make({.url = std::string("redis://") + support::host_of_two + ":" +
                                     std::to_string(port.number()),
-                             .connect_within = 100ms});
+                             .connect_timeout = 100ms});
     auto const one = ask(*store);
     run(*one);
     BOOST_TEST(one->error == asio::error::timed_out);
@@ -877,7 +877,7 @@ BOOST_AUTO_TEST_CASE(loading_server_is_unavailable_until_it_has_finished) {
     server.wait_for_end();
     server.start({"--loading-process-events-interval-bytes", "1024", "--key-load-delay", "10000"},
                  "Loading RDB");
-    auto const store = make({.url = server.url(), .connect_within = 10s});
+    auto const store = make({.url = server.url(), .connect_timeout = 10s});
     weir::redis::token_bucket calls(ctx, store, "calls", patient);
     visit const guest(calls, 1, 30s);
     run(guest);
@@ -901,7 +901,7 @@ struct node {
 BOOST_AUTO_TEST_CASE(cluster_node_serves_its_own_keys_and_names_the_owner_of_others) {
     node here;
     node there;
-    auto const store = make({.url = here.server.url(), .connect_within = 10s});
+    auto const store = make({.url = here.server.url(), .connect_timeout = 10s});
     weir::redis::token_bucket calls(ctx, store, "calls", patient);
     visit const guest(calls, 1);
     run(guest);

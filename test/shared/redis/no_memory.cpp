@@ -33,7 +33,7 @@ struct fixture {
     std::shared_ptr<weir::redis::store> make() {
         weir::redis::options const where{
             .url = url,
-            .connect_within = 10s,
+            .connect_timeout = 10s,
             .silent_for = 10s,
             .retry = {.initial = 1ns, .max = 1ns}};
         return std::make_shared<weir::redis::store>(ctx, where);

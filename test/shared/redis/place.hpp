@@ -41,7 +41,7 @@ struct redis_place : any_place {
                                                   std::string address) {
         using namespace std::chrono_literals;
         weir::redis::options const options{
-            .url = std::move(address), .connect_within = 10s, .silent_for = 10s};
+            .url = std::move(address), .connect_timeout = 10s, .silent_for = 10s};
         return std::make_shared<weir::redis::store>(where, options);
     }
     [[nodiscard]] std::shared_ptr<weir::store> connect(boost::asio::io_context& where) const {

@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_on_construction_
 
 BOOST_AUTO_TEST_CASE(invalid_options_are_rejected) {
     BOOST_CHECK_THROW(make("http://localhost"), std::invalid_argument);
-    weir::redis::options const hasty{.connect_within = 0ns};
+    weir::redis::options const hasty{.connect_timeout = 0ns};
     BOOST_CHECK_THROW(weir::redis::store(ctx, hasty), std::invalid_argument);
     weir::redis::options const odd{.retry = {.initial = 2s, .max = 1s}};
     BOOST_CHECK_THROW(weir::redis::store(ctx, odd), std::invalid_argument);

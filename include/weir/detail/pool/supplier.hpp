@@ -454,7 +454,7 @@ private:
         if (T* const object = piece.object()) {
             bool healthy = false;
             {
-                deadline const limit(entry.job(), here, self.options_.check_within);
+                deadline const limit(entry.job(), here, self.options_.check_timeout);
                 try {
                     healthy = co_await self.check_(*object);
                 } catch (...) {}  // the check failed
@@ -495,7 +495,7 @@ private:
         auto const failures = self.failures();
         std::exception_ptr failure;
         {
-            deadline const limit(entry.job(), here, self.options_.make_within);
+            deadline const limit(entry.job(), here, self.options_.create_timeout);
             try {
                 T object = co_await self.make_(ex);
                 piece.is_made(std::move(object));
@@ -510,7 +510,7 @@ private:
 
     [[nodiscard]] static std::exception_ptr timeout() noexcept {
         return std::make_exception_ptr(boost::system::system_error(
-            make_error_code(errc::timed_out), "weir::pool: make_within"));
+            make_error_code(errc::timed_out), "weir::pool: create_timeout"));
     }
 
     [[nodiscard]] bool is_shut_down() const noexcept {
