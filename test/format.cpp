@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(a_pool_shows_the_state_of_its_objects) {
     weir::pool_stats stats;
     stats.idle = 2;
     stats.in_use = 1;
-    stats.made = 4;
+    stats.created = 4;
     stats.discarded = 1;
     reads(stats,
           "4 created, 0 failed; 1 discarded, 0 unhealthy, 0 retired; 2 idle, 1 in use, "

@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(several_limiters_share_their_families) {
     BOOST_TEST(out["weir_limit_permits_total{limit=\"clients\"}"] == 2);
     BOOST_TEST(out["weir_limit_capacity{limit=\"objects\"}"] == 5);
     BOOST_TEST(out["weir_pool_objects{limit=\"objects\",state=\"idle\"}"] == 0);
-    BOOST_TEST(out["weir_pool_objects_total{limit=\"objects\",event=\"made\"}"] == 0);
+    BOOST_TEST(out["weir_pool_objects_total{limit=\"objects\",event=\"created\"}"] == 0);
     BOOST_TEST(!out.has("weir_pool_objects{limit=\"seats\",state=\"idle\"}"));
 }
 

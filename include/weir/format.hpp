@@ -262,8 +262,8 @@ template <class Key>
     auto const text = fmt::format(
         "{} created, {} failed; {} discarded, {} unhealthy, {} retired; {} idle, {} in use, "
         "{} being checked, {} being created; {}",
-        s.made, s.failed, s.discarded, s.unhealthy, s.retired, s.idle, s.in_use, s.being_checked,
-        s.being_made, text_of(s.requests, false));
+        s.created, s.failed, s.discarded, s.unhealthy, s.retired, s.idle, s.in_use, s.being_checked,
+        s.being_created, text_of(s.requests, false));
     return named(s.requests.name, text);
 }
 

@@ -120,12 +120,12 @@ struct pool_stats {
     /// Idle objects that are being checked.
     amount being_checked = 0;
     /// Objects that are being created, including pauses before another attempt.
-    amount being_made = 0;
+    amount being_created = 0;
 
     // Since construction.
 
     /// Objects that were created.
-    std::uint64_t made = 0;
+    std::uint64_t created = 0;
     /// Failed attempts to create an object.
     std::uint64_t failed = 0;
 

@@ -80,12 +80,13 @@ void add_objects(metrics_writer& out, std::span<limit_metrics const> limits) {
     out.family("weir_pool_objects", "Objects by state.", metrics_writer::type::gauge);
     each("state", std::pair("idle", &pool_stats::idle), std::pair("in_use", &pool_stats::in_use),
          std::pair("being_checked", &pool_stats::being_checked),
-         std::pair("being_made", &pool_stats::being_made));
-    out.family("weir_pool_objects_total",
-               "Objects made, and objects lost by reason; failed: attempts to make one.",
-               metrics_writer::type::counter);
-    each("event", std::pair("made", &pool_stats::made), std::pair("failed", &pool_stats::failed),
-         std::pair("discarded", &pool_stats::discarded),
+         std::pair("being_created", &pool_stats::being_created));
+    out.family(
+        "weir_pool_objects_total",
+        "Objects created and objects destroyed, by reason; failed: failed attempts to create one.",
+        metrics_writer::type::counter);
+    each("event", std::pair("created", &pool_stats::created),
+         std::pair("failed", &pool_stats::failed), std::pair("discarded", &pool_stats::discarded),
          std::pair("unhealthy", &pool_stats::unhealthy),
          std::pair("retired", &pool_stats::retired));
 }

@@ -51,10 +51,10 @@ public:
             return;
         auto const s = pool->stats();
         BOOST_TEST_REQUIRE(s.idle + s.in_use + s.being_checked <= shop.all->alive);
-        BOOST_TEST_REQUIRE(s.idle + s.in_use + s.being_checked + s.being_made <= maximum);
+        BOOST_TEST_REQUIRE(s.idle + s.in_use + s.being_checked + s.being_created <= maximum);
         BOOST_TEST_REQUIRE(
-            s.made == static_cast<std::uint64_t>(s.idle + s.in_use + s.being_checked) +
-                          s.discarded + s.unhealthy + s.retired);
+            s.created == static_cast<std::uint64_t>(s.idle + s.in_use + s.being_checked) +
+                             s.discarded + s.unhealthy + s.retired);
     }
     void check_closed() const override { BOOST_TEST_REQUIRE(shop.all->alive == 0); }
     void check_destroyed() const override { BOOST_TEST_REQUIRE(shop.all->alive == 0); }

@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(creates_an_object_on_demand_and_reuses_it) {
     order first(pool);
     BOOST_TEST(first.waiting());
     settle(ctx);
-    BOOST_TEST(pool.stats().being_made == 1);
+    BOOST_TEST(pool.stats().being_created == 1);
     run_for(ctx, 1s);
     BOOST_TEST(first.number() == 1);
     BOOST_TEST((first.at() == start + 1s));
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(creates_an_object_on_demand_and_reuses_it) {
     settle(ctx);
     BOOST_TEST(second.number() == 1);
     BOOST_TEST((second.given().waited() == 0s));
-    BOOST_TEST(pool.stats().made == 1U);
+    BOOST_TEST(pool.stats().created == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(awaited_returns_a_lease_or_throws) {
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(serves_waiting_requests_in_order_with_the_first_available_o
     order first(pool);
     order second(pool);
     settle(ctx);
-    BOOST_TEST(pool.stats().being_made == 1);
+    BOOST_TEST(pool.stats().being_created == 1);
     run_for(ctx, 1s);
     early.given().checkin();
     settle(ctx);
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(serves_waiting_requests_in_order_with_the_first_available_o
     BOOST_TEST(second.number() == 2);
 
     auto const all = pool.snapshot();
-    BOOST_TEST(all.stats.made == 2U);
+    BOOST_TEST(all.stats.created == 2U);
     BOOST_TEST(all.waits.count() == 3U);
     BOOST_TEST((all.waits.quantile(1) >= 10s && all.waits.quantile(1) <= 11250ms));
     BOOST_TEST((all.waits.quantile(0.5) >= 1s && all.waits.quantile(0.5) <= 1125ms));
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(keeps_objects_whose_requests_ended) {
     signal.emit(asio::cancellation_type::terminal);
     settle(ctx);
     BOOST_TEST(cancelled.rejected(asio::error::operation_aborted));
-    BOOST_TEST(pool.stats().being_made == 2);
+    BOOST_TEST(pool.stats().being_created == 2);
     run_for(ctx, 8s);
     BOOST_TEST(pool.stats().idle == 2);
     BOOST_TEST(shop.all->alive == 2);
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(never_creates_more_than_max) {
     }
     BOOST_TEST(shop.all->max == 3);
     auto const stats = pool.stats();
-    BOOST_TEST(stats.made == static_cast<std::uint64_t>(shop.all->begun.load()));
+    BOOST_TEST(stats.created == static_cast<std::uint64_t>(shop.all->begun.load()));
     BOOST_TEST(stats.idle == shop.all->alive);
 }
 
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(retries_with_one_attempt_at_a_time_while_the_factory_fails)
     BOOST_TEST(pool.stats().failed == 4U);
     run_for(ctx, 1s);
     BOOST_TEST(shop.all->begun == 5);  // together they counted as one failure
-    BOOST_TEST(pool.stats().being_made == 1);
+    BOOST_TEST(pool.stats().being_created == 1);
     shop.making = {};
     run_for(ctx, 3s);
     for (auto const& one : orders)

@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(close_rejects_requests_and_destroys_idle_and_returned_objec
     settle(ctx);
     BOOST_TEST(waiting.rejected(errc::closed));
     BOOST_TEST(shop.all->alive == 2);  // the attempt to create an object was cancelled
-    BOOST_TEST(pool.stats().being_made == 0);
+    BOOST_TEST(pool.stats().being_created == 0);
     order late(pool);
     settle(ctx);
     BOOST_TEST(late.rejected(errc::closed));
@@ -194,10 +194,10 @@ BOOST_AUTO_TEST_CASE(jobs_end_with_their_context) {
         orders.emplace_back(pool);
     settle(*ctx);
     BOOST_TEST(pool.stats().being_checked == 1);
-    BOOST_TEST(pool.stats().being_made == 2);
+    BOOST_TEST(pool.stats().being_created == 2);
     ctx.reset();
     BOOST_TEST(shop.all->alive == 0);
-    BOOST_TEST(pool.stats().being_made == 0);
+    BOOST_TEST(pool.stats().being_created == 0);
     BOOST_TEST(pool.stats().being_checked == 0);
 }
 
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(only_requests_and_jobs_keep_the_context_running) {
     BOOST_TEST(two.rejected(errc::timed_out));
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
-    BOOST_TEST(pool.stats().being_made == 0);
+    BOOST_TEST(pool.stats().being_created == 0);
 }
 
 BOOST_AUTO_TEST_CASE(the_destructor_of_an_object_can_call_the_pool) {

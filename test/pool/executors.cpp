@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(the_next_call_recovers_from_a_failure_of_the_executor) {
                     }
                     BOOST_TEST(calls == asked);
                     BOOST_TEST(pool.stats().in_use == 0);
-                    BOOST_TEST(pool.stats().being_made == 0);
+                    BOOST_TEST(pool.stats().being_created == 0);
                     BOOST_TEST(pool.stats().being_checked == 0);
                 }
                 settle(ctx);

@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(min_is_created_without_a_request_and_maintained) {
     workshop shop({.takes = 1s});
     thing_pool pool(ctx, shop.maker(), {.min = 2, .max = 3});
     settle(ctx);
-    BOOST_TEST(pool.stats().being_made == 2);
+    BOOST_TEST(pool.stats().being_created == 2);
     run_for(ctx, 1s);
     BOOST_TEST(pool.stats().idle == 2);
     pool.try_checkout().discard();
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(a_returned_object_is_checked_while_another_is_created) {
         order one(pool);
         order two(pool);
         settle(ctx);
-        BOOST_TEST(pool.stats().being_made == 1);
+        BOOST_TEST(pool.stats().being_created == 1);
         held.given().checkin();
         other.given().checkin();
         settle(ctx);
@@ -389,7 +389,7 @@ BOOST_AUTO_TEST_CASE(after_a_failed_check_the_pool_does_not_retry_while_no_reque
     run_for(ctx, 2s);
     BOOST_TEST(two.rejected(errc::timed_out));
     BOOST_TEST(pool.stats().unhealthy == 1U);
-    BOOST_TEST(pool.stats().being_made == 0);
+    BOOST_TEST(pool.stats().being_created == 0);
     BOOST_TEST(ctx.stopped());
     BOOST_TEST((weir::testing::next_expiry(ctx) == clock::time_point::max()));
 }

@@ -267,16 +267,16 @@ private:
         auto const objects = s.idle + s.in_use + s.being_checked;
         BOOST_TEST_REQUIRE(s.in_use == static_cast<weir::amount>(leases_.size()));
         BOOST_TEST_REQUIRE(objects + making_ == shop_.all->alive);
-        BOOST_TEST_REQUIRE(objects + s.being_made <= options_.max);
-        BOOST_TEST_REQUIRE(making_ <= s.being_made);
-        BOOST_TEST_REQUIRE(
-            s.made == static_cast<std::uint64_t>(objects) + s.discarded + s.unhealthy + s.retired);
+        BOOST_TEST_REQUIRE(objects + s.being_created <= options_.max);
+        BOOST_TEST_REQUIRE(making_ <= s.being_created);
+        BOOST_TEST_REQUIRE(s.created == static_cast<std::uint64_t>(objects) + s.discarded +
+                                            s.unhealthy + s.retired);
         auto const waiting =
             std::ranges::count_if(requests_, [](auto const& r) { return !r.over; });
         BOOST_TEST_REQUIRE(s.requests.waiting == static_cast<std::uint64_t>(waiting));
         if (waiting != 0) {
             // No available object is withheld from a waiting request.
-            auto const under_way = s.being_made + s.being_checked;
+            auto const under_way = s.being_created + s.being_checked;
             auto const possible = options_.max - s.in_use;
             if (last_attempt_failed_)
                 BOOST_TEST_REQUIRE(under_way >= std::min<weir::amount>(1, possible));
@@ -289,7 +289,7 @@ private:
                 BOOST_TEST_REQUIRE(s.being_checked >= waiting);
         } else if (making_ == 0 && s.being_checked == 0) {
             // No timer runs, and the context has no work.
-            BOOST_TEST_REQUIRE(s.being_made == 0);
+            BOOST_TEST_REQUIRE(s.being_created == 0);
             BOOST_TEST_REQUIRE(ctx_.stopped());
             BOOST_TEST_REQUIRE((weir::testing::next_expiry(ctx_) == clock::time_point::max()));
         }

@@ -115,10 +115,10 @@ BOOST_AUTO_TEST_CASE(many_coroutines_on_many_threads) {
         threads.join();
         auto const s = pool.stats();
         BOOST_TEST(s.in_use == 0);
-        BOOST_TEST(s.being_made == 0);
+        BOOST_TEST(s.being_created == 0);
         BOOST_TEST(s.being_checked == 0);
         BOOST_TEST(s.idle == luck.all->alive);
-        BOOST_TEST(s.made ==
+        BOOST_TEST(s.created ==
                    static_cast<std::uint64_t>(s.idle) + s.discarded + s.unhealthy + s.retired);
     }
     BOOST_TEST(luck.all->max <= 3);

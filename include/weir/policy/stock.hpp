@@ -147,17 +147,17 @@ public:
         amount idle = 0;
         amount in_use = 0;
         amount being_checked = 0;
-        amount being_made = 0;
+        amount being_created = 0;
         amount leaving = 0;  // being destroyed
 
-        std::uint64_t made = 0;
+        std::uint64_t created = 0;
         std::uint64_t failed = 0;     // attempts to create an object
         std::uint64_t discarded = 0;  // by their holders
         std::uint64_t unhealthy = 0;  // by the check
         std::uint64_t retired = 0;    // too old, idle for too long, or closed
 
         [[nodiscard]] amount objects() const noexcept {
-            return idle + in_use + being_checked + being_made + leaving;
+            return idle + in_use + being_checked + being_created + leaving;
         }
     };
 

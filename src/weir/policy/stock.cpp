@@ -194,7 +194,7 @@ stock::item* stock::take_unchecked(time_point now) noexcept {
 
 bool stock::reserve() noexcept {
     bool const allowed = shelf_->count.objects() < options_.pool.max;
-    shelf_->count.being_made += allowed;
+    shelf_->count.being_created += allowed;
     shelf_->objects.fetch_add(allowed, std::memory_order_relaxed);
     return allowed;
 }
@@ -232,8 +232,8 @@ void stock::add(item& i, time_point now) noexcept {
 void stock::add_made(item& i, time_point now) noexcept {
     i.shelf_ = shelf_.get();
     i.made_ = now;
-    --shelf_->count.being_made;
-    ++shelf_->count.made;
+    --shelf_->count.being_created;
+    ++shelf_->count.created;
     add(i, now);
 }
 
@@ -249,7 +249,7 @@ void stock::forget_checks() noexcept {
 
 void stock::fail_check() noexcept {
     --shelf_->count.being_checked;
-    ++shelf_->count.being_made;
+    ++shelf_->count.being_created;
     ++shelf_->count.unhealthy;
 }
 
@@ -264,7 +264,7 @@ void stock::has_failed() noexcept {
 }
 
 void stock::give_up() noexcept {
-    --shelf_->count.being_made;
+    --shelf_->count.being_created;
     shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -397,7 +397,7 @@ private:
             auto const& n = s.count();
             if (waiting > n.being_checked)
                 unchecked = s.take_unchecked(time);
-            bool const wanted = waiting > n.being_checked + n.being_made;
+            bool const wanted = waiting > n.being_checked + n.being_created;
             bool const low = may_fill && n.objects() < options_.min;
             room = unchecked || (may_make && (wanted || low) && s.reserve());
         });
