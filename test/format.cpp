@@ -169,11 +169,11 @@ BOOST_AUTO_TEST_CASE(options_are_written_as_they_are_parsed) {
 }
 
 BOOST_AUTO_TEST_CASE(shares_show_seats_in_use_and_waiting_requests) {
-    reads(weir::share_stats{.who = {"live", 70}, .share = 7, .in_use = 9},
+    reads(weir::share_stats{.partition = {"live", 70}, .share = 7, .in_use = 9},
           "live: 9 in use of a share of 7, 0 waiting");
     reads(
         weir::share_stats{
-            .who = {"batch", 30}, .share = 3, .in_use = 1, .waiting = 2, .waiting_for = 5},
+            .partition = {"batch", 30}, .share = 3, .in_use = 1, .waiting = 2, .waiting_for = 5},
         "batch: 1 in use of a share of 3, 2 waiting for 5 permits");
 }
 
@@ -277,9 +277,9 @@ BOOST_AUTO_TEST_CASE(statistics_of_all_keys_omit_fields_of_a_single_key) {
 }
 
 BOOST_AUTO_TEST_CASE(a_heavy_key_shows_the_bounds_of_its_counts) {
-    reads(weir::heavy_key<std::string>{.key = "alice", .asked = 10, .rejected = 3},
+    reads(weir::heavy_key<std::string>{.key = "alice", .requests = 10, .rejected = 3},
           "alice: 10 requests, 3 rejected");
-    reads(weir::heavy_key<int>{.key = 7, .asked = 10, .error = 2, .rejected = 3},
+    reads(weir::heavy_key<int>{.key = 7, .requests = 10, .error = 2, .rejected = 3},
           "7: 8 to 10 requests, 3 to 5 rejected");
 
     struct nameless {};

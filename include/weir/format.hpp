@@ -247,14 +247,14 @@ template <std::size_t N>
 template <class Key>
 [[nodiscard]] std::string text_of(heavy_key<Key> const& h) {
     if (h.error == 0)
-        return fmt::format("{}: {} requests, {} rejected", h.key, h.asked, h.rejected);
-    return fmt::format("{}: {} to {} requests, {} to {} rejected", h.key, h.asked - h.error,
-                       h.asked, h.rejected, h.rejected + h.error);
+        return fmt::format("{}: {} requests, {} rejected", h.key, h.requests, h.rejected);
+    return fmt::format("{}: {} to {} requests, {} to {} rejected", h.key, h.requests - h.error,
+                       h.requests, h.rejected, h.rejected + h.error);
 }
 
 [[nodiscard]] inline std::string text_of(share_stats const& s) {
-    auto text = fmt::format(
-        "{}: {} in use of a share of {}, {} waiting", s.who.name(), s.in_use, s.share, s.waiting);
+    auto text = fmt::format("{}: {} in use of a share of {}, {} waiting", s.partition.name(),
+                            s.in_use, s.share, s.waiting);
     return s.waiting == 0 ? text : text + " for " + count_text(s.waiting_for);
 }
 

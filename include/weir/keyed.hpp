@@ -520,7 +520,7 @@ public:
         });
         return {sum.result(), waits};
     }
-    /// Returns the `n` keys with the most requests since construction, the greatest `asked` first; none if
+    /// Returns the `n` keys with the most requests since construction, the greatest `requests` first; none if
     /// `keyed_options::heavy_keys` is 0.
     ///
     /// `charge` does not count as a request. With c counters and R requests for the keys of a shard, each `error` in

@@ -449,8 +449,9 @@ public:
 
     /// Returns the use and the waiting requests of each partition of `queue_order::shares`, in no particular order, all
     /// of the same instant. Takes the lock.
-    [[nodiscard]] boost::container::static_vector<share_stats, partitions::most> shares() const {
-        boost::container::static_vector<share_stats, partitions::most> all;
+    [[nodiscard]] boost::container::static_vector<share_stats, partitions::max_size> shares()
+        const {
+        boost::container::static_vector<share_stats, partitions::max_size> all;
         core().ask([&](auto const& room, time_point) {
             room.each_share([&](share_stats const& one) { all.push_back(one); });
         });

@@ -24,17 +24,17 @@ namespace weir {
 class partition {
 public:
     /// The maximum number of characters in a name.
-    static constexpr std::size_t longest_name = 14;
+    static constexpr std::size_t max_name_length = 14;
 
     /// A partition without a name and with 0 per cent.
     constexpr partition() noexcept = default;
     /// A partition with `percent` per cent of the seats.
     ///
-    /// @throws std::invalid_argument if `name` is longer than `longest_name`, or `percent` is not from 0 to 100
+    /// @throws std::invalid_argument if `name` is longer than `max_name_length`, or `percent` is not from 0 to 100
     constexpr partition(std::string_view name, int percent)
         : percent_(static_cast<std::uint8_t>(percent)),
           length_(static_cast<std::uint8_t>(name.size())) {
-        if (name.size() > longest_name)
+        if (name.size() > max_name_length)
             throw std::invalid_argument("weir::partition: the name `" + std::string(name) +
                                         "` has more than 14 characters");
         if (percent < 0 || percent > 100)
@@ -55,7 +55,7 @@ public:
     friend constexpr bool operator==(partition const&, partition const&) = default;
 
 private:
-    std::array<char, longest_name> name_{};
+    std::array<char, max_name_length> name_{};
     std::uint8_t percent_ = 0;
     std::uint8_t length_ = 0;
 };
@@ -64,22 +64,22 @@ private:
 class partitions {
 public:
     /// The maximum number of partitions.
-    static constexpr std::size_t most = 8;
+    static constexpr std::size_t max_size = 8;
 
     /// No partitions.
     constexpr partitions() noexcept = default;
     /// The partitions of a list.
     ///
-    /// @throws std::invalid_argument if the list has more than `most`
+    /// @throws std::invalid_argument if the list has more than `max_size`
     constexpr partitions(std::initializer_list<partition> all) {
         for (auto const& one : all)
             add(one);
     }
     /// Adds a partition.
     ///
-    /// @throws std::invalid_argument if there are `most` already
+    /// @throws std::invalid_argument if there are `max_size` already
     constexpr void add(partition const& one) {
-        if (size_ == most)
+        if (size_ == max_size)
             throw std::invalid_argument("weir::partitions: more than 8 partitions");
         all_[size_++] = one;
     }
@@ -96,7 +96,7 @@ public:
     friend constexpr bool operator==(partitions const&, partitions const&) = default;
 
 private:
-    std::array<partition, most> all_{};
+    std::array<partition, max_size> all_{};
     std::size_t size_ = 0;
 };
 

@@ -93,7 +93,7 @@ struct limiter_stats {
 /// The current state of a partition of `queue_order::shares`.
 struct share_stats {
     /// The name and the percentage of the partition.
-    partition who;
+    weir::partition partition;
 
     /// Seats of the partition, from the current number of seats.
     amount share = 0;
@@ -183,9 +183,9 @@ template <class Key>
 struct heavy_key {
     /// A copy of the key.
     Key key;
-    /// Requests for the key: the true number is at most `asked`, and at least `asked - error`.
-    std::uint64_t asked = 0;
-    /// The largest possible error of `asked` and `rejected`.
+    /// Requests for the key: the true number is at most `requests`, and at least `requests - error`.
+    std::uint64_t requests = 0;
+    /// The largest possible error of `requests` and `rejected`.
     std::uint64_t error = 0;
     /// Rejected requests for the key, for any reason but cancellation: the true number is at least `rejected`, and at
     /// most `rejected + error`.

@@ -203,9 +203,9 @@ void reader::read(patience& value) {
 void reader::read(partitions& value) {
     value = {};
     do {
-        if (value.size() == partitions::most)
+        if (value.size() == partitions::max_size)
             expected("at most 8 partitions");
-        auto const name = read_name(partition::longest_name);
+        auto const name = read_name(partition::max_name_length);
         if (!skip(':'))
             expected("a colon");
         value.add({name, static_cast<int>(read_amount(0, 100))});

@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE(passes_class_and_flow_to_its_limiters) {
     };
     auto const in_use_live = [&] {
         auto const all = parted.shares();
-        return std::ranges::find(all, "live", [](auto const& s) { return s.who.name(); })->in_use;
+        return std::ranges::find(all, "live", [](auto const& s) { return s.partition.name(); })
+            ->in_use;
     };
 
     auto held = chain_of_class(5).try_enter();

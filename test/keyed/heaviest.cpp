@@ -35,7 +35,7 @@ using watched = weir::basic_keyed<Key, Policy, asio::any_io_executor, weir::test
 using watched_buckets = watched<std::uint64_t, weir::policy::token_bucket>;
 
 struct truth {
-    std::uint64_t asked = 0;
+    std::uint64_t requests = 0;
     std::uint64_t rejected = 0;
 };
 template <class Key>
@@ -49,17 +49,17 @@ void check(std::vector<weir::heavy_key<Key>> const& found, truths<Key> const& ex
         auto const& f = found[i];
         BOOST_TEST_REQUIRE(exact.contains(f.key));
         auto const& t = exact.at(f.key);
-        BOOST_TEST_REQUIRE(t.asked <= f.asked);
-        BOOST_TEST_REQUIRE(t.asked >= f.asked - f.error);
+        BOOST_TEST_REQUIRE(t.requests <= f.requests);
+        BOOST_TEST_REQUIRE(t.requests >= f.requests - f.error);
         BOOST_TEST_REQUIRE(f.error <= most_error);
         BOOST_TEST_REQUIRE(t.rejected >= f.rejected);
         BOOST_TEST_REQUIRE(t.rejected <= f.rejected + f.error);
-        BOOST_TEST_REQUIRE((i == 0 || f.asked <= found[i - 1].asked));
+        BOOST_TEST_REQUIRE((i == 0 || f.requests <= found[i - 1].requests));
     }
     for (auto const& [key, t] : exact) {
         bool const is_there =
             std::ranges::any_of(found, [&](auto const& f) { return f.key == key; });
-        BOOST_TEST_REQUIRE((is_there || t.asked <= most_error));
+        BOOST_TEST_REQUIRE((is_there || t.requests <= most_error));
     }
 }
 
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(keeps_its_error_bound_on_any_stream) {
             for (std::uint64_t i = 0; i != events; ++i) {
                 auto const key = next(i, random);
                 bool const rejected = random.one_in(3);
-                ++exact[key].asked;
+                ++exact[key].requests;
                 exact[key].rejected += rejected;
                 // Some buckets are full, and some are empty.
                 counted.count(key, key % 50 << 32, rejected, [&] { return handle::from(key); });
@@ -108,14 +108,14 @@ BOOST_AUTO_TEST_CASE(keeps_its_error_bound_on_any_stream) {
                 found.push_back({f.key.key(), f.count, f.error, f.rejected});
             });
             std::ranges::sort(found, std::ranges::greater(),
-                              &weir::heavy_key<std::uint64_t>::asked);
+                              &weir::heavy_key<std::uint64_t>::requests);
             BOOST_TEST(found.size() == std::min<std::size_t>(counters, exact.size()));
             check(found, exact, exact.size() <= counters ? 0 : events / counters);
             auto const others = counted.count_without_counter();
             BOOST_TEST(others <= events / counters);
             for (auto const& [key, t] : exact) {
                 if (std::ranges::none_of(found, [&](auto const& f) { return f.key == key; }))
-                    BOOST_TEST_REQUIRE(t.asked <= others);
+                    BOOST_TEST_REQUIRE(t.requests <= others);
             }
         }
     }
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(names_the_most_frequent_keys) {
         auto const key = zipf(0, random);
         error_code ec;
         per_client.try_enter(key, 1, ec).leave();
-        ++exact[key].asked;
+        ++exact[key].requests;
         exact[key].rejected += static_cast<bool>(ec);
     }
     check(per_client.heaviest(400), exact, 50'000 / 100);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(counts_each_request_once) {
         BOOST_TEST_REQUIRE(found.size() == 1U);
         BOOST_TEST(found[0].key == "a");
         BOOST_TEST(found[0].error == 0U);
-        return std::pair(found[0].asked, found[0].rejected);
+        return std::pair(found[0].requests, found[0].rejected);
     };
     using pair = std::pair<std::uint64_t, std::uint64_t>;
     auto seat = tables.try_enter("a");
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(counts_keys_without_room) {
                 auto const key =
                     "a long name, which is not small: " + std::to_string(zipf(0, random));
                 auto p = tables.try_enter(key);
-                ++exact[key].asked;
+                ++exact[key].requests;
                 exact[key].rejected += !p;
                 // Occasionally there is room again.
                 seats.push_back(std::move(p));
@@ -250,13 +250,13 @@ BOOST_AUTO_TEST_CASE(can_be_read_while_threads_count) {
             threads.emplace_back(caller, i + 1);
         for (int i = 0; i != 50; ++i) {
             for (auto const& found : calls.heaviest(5))
-                BOOST_TEST_REQUIRE(found.asked <= 3 * each);
+                BOOST_TEST_REQUIRE(found.requests <= 3 * each);
         }
     }
     auto const found = calls.heaviest(100);
     std::uint64_t sum = 0;
     for (auto const& f : found)
-        sum += f.asked;
+        sum += f.requests;
     BOOST_TEST(found.size() == 32U);
     BOOST_TEST(sum == 3 * each);  // because each request counts somewhere
     BOOST_TEST(found.front().key == "1");

@@ -51,7 +51,7 @@ queue_options sharing(weir::partitions const& all) {
 
 share_stats share_of(auto const& limiter, std::string const& name) {
     for (auto const& one : limiter.shares()) {
-        if (one.who.name() == name)
+        if (one.partition.name() == name)
             return one;
     }
     BOOST_ERROR("no partition " << name);
@@ -502,8 +502,8 @@ BOOST_AUTO_TEST_CASE(grants_follow_the_definition) {
                     one.seat = std::move(one.what.seat());
             }
             for (auto const& one : kitchen.shares()) {
-                BOOST_REQUIRE(one.share == truth.share(one.who.flow()));
-                BOOST_REQUIRE(one.in_use == truth.held(one.who.flow()));
+                BOOST_REQUIRE(one.share == truth.share(one.partition.flow()));
+                BOOST_REQUIRE(one.in_use == truth.held(one.partition.flow()));
             }
             BOOST_REQUIRE(kitchen.stats().in_use == truth.seats - truth.free());
         };

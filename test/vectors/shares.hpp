@@ -25,7 +25,7 @@ inline weir::queue_options sharing(json::object const& config) {
 
 inline weir::share_stats share_of(any_limiter const& limiter, std::string_view name) {
     for (auto const& one : limiter.shares()) {
-        if (one.who.name() == name)
+        if (one.partition.name() == name)
             return one;
     }
     return {};

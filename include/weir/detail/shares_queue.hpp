@@ -125,7 +125,7 @@ public:
     void each_share(F f) const {
         for (auto const& one : accounts_) {
             if (one.is_named)
-                f(share_stats{.who = one.who,
+                f(share_stats{.partition = one.who,
                               .share = share_of(one),
                               .in_use = one.in_use,
                               .waiting = one.waiting,
@@ -194,7 +194,7 @@ private:
     }
 
     list<operation, in_line> line_;
-    std::array<account, partitions::most + 1>
+    std::array<account, partitions::max_size + 1>
         accounts_;  // the first is for requests of no partition
     amount seats_ = 0;
 };

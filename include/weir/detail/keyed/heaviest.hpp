@@ -46,7 +46,7 @@ void add_shared(std::span<heavy_part<Key>> parts, PartOf part_of) {
             auto [at, end] = of_hash.equal_range(part.hashes[i]);
             at = std::find_if(at, end, [&](auto const& e) { return e.second->key == key.key; });
             bool const in_both = at != end;
-            key.asked += in_both ? at->second->asked : shared.others;
+            key.requests += in_both ? at->second->requests : shared.others;
             key.error += in_both ? at->second->error : shared.others;
             key.rejected += in_both ? at->second->rejected : 0;
             if (in_both)
@@ -55,7 +55,7 @@ void add_shared(std::span<heavy_part<Key>> parts, PartOf part_of) {
     }
     std::vector<heavy_key<Key>> others;
     for (auto& [hash, key] : of_hash) {
-        key->asked += own[part_of(hash)].others;
+        key->requests += own[part_of(hash)].others;
         key->error += own[part_of(hash)].others;
         others.push_back(std::move(*key));
     }
@@ -73,7 +73,7 @@ template <class Key, class PartOf>
         std::move(part.keys.begin(), part.keys.end(), std::back_inserter(all));
     auto const end = all.begin() + static_cast<std::ptrdiff_t>(std::min(n, all.size()));
     std::partial_sort(all.begin(), end, all.end(),
-                      [](auto const& a, auto const& b) { return a.asked > b.asked; });
+                      [](auto const& a, auto const& b) { return a.requests > b.requests; });
     all.erase(end, all.end());
     return all;
 }
