@@ -149,12 +149,12 @@ int main(int argc, char** argv) {
     };
     for (int const connections : {1, 8, 32}) {
         raw_client raw(server.socket(), connections);
-        where.connections = connections;
+        where.max_connections = connections;
         bench::shared_callers mine(connect, at_one_row(connections));
         bench::print(fmt::format("grants, {} connections", connections),
                      bench::in_turns(rounds, length, raw, mine));
     }
-    where.connections = 8;
+    where.max_connections = 8;
     bench::shared_callers processes(connect, at_one_row(8));
     bench::shared_callers process(connect, at_one_row(1), 8);
     auto const four = version(server.socket(), version_4);

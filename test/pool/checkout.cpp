@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(reports_the_error_of_the_factory) {
     BOOST_TEST(!late.given().failure());
 }
 
-BOOST_AUTO_TEST_CASE(cancels_an_attempt_that_exceeds_make_within) {
+BOOST_AUTO_TEST_CASE(cancels_an_attempt_that_exceeds_create_timeout) {
     for (auto const what : {kind::hangs, kind::hangs_deaf}) {
         asio::io_context ctx;
         workshop shop({.what = what});

@@ -54,8 +54,8 @@ struct options {
     /// the server must be signed by one of them and valid for `host`.
     std::string authorities = {};
 
-    /// The most connections at a time, 1 to 10,000. Each limiter uses one at a time.
-    amount connections = 8;
+    /// The maximum number of connections, 1 to 10,000. Each limiter uses one at a time.
+    amount max_connections = 8;
     /// The time limit for connecting, at least 1 ns. The addresses of a host share it.
     duration connect_timeout = std::chrono::seconds(5);
 };

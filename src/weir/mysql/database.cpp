@@ -103,7 +103,7 @@ database::database(asio::any_io_executor ex, options const& o)
       connections_(
           ex, [s = settings_](asio::any_io_executor const& home) { return make_session(home, s); },
           [](std::unique_ptr<session>& one) { return check_session(*one); },
-          {.max = o.connections,
+          {.max = o.max_connections,
            .check_after = std::chrono::seconds(10),
            .create_timeout = o.connect_timeout}) {}
 

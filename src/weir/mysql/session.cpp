@@ -42,7 +42,7 @@ my::ssl_mode mode_of(options const& o) {
 settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls_client) {
     using weir::detail::check_duration;
     using weir::detail::check_option;
-    check_option("mysql", "connections", given.connections, 1, 10'000);
+    check_option("mysql", "max_connections", given.max_connections, 1, 10'000);
     check_duration("mysql", "connect_timeout", given.connect_timeout, duration(1));
     if (given.authorities.empty())
         return;

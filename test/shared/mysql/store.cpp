@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(silent_address_leaves_time_for_the_next_one) {
 
 BOOST_AUTO_TEST_CASE(more_limiters_than_connections_wait_for_one) {
     auto few = login();
-    few.connections = 2;
+    few.max_connections = 2;
     auto const narrow = std::make_shared<weir::mysql::store>(ctx, few);
     std::vector<std::unique_ptr<weir::mysql::token_bucket>> limiters;
     std::vector<visit> guests;
@@ -239,7 +239,7 @@ struct watched : place {
 
     std::shared_ptr<weir::mysql::store> with_connections(weir::amount n) {
         auto where = login();
-        where.connections = n;
+        where.max_connections = n;
         return std::make_shared<weir::mysql::store>(ctx, where);
     }
 };
@@ -407,13 +407,13 @@ BOOST_AUTO_TEST_CASE(invalid_options_are_named) {
         }
         return {};
     };
-    BOOST_TEST(complaint({.connections = 0}) ==
-               "weir::mysql: connections is 0, but must be from 1 to 10000");
-    BOOST_TEST(complaint({.connections = 10'001}) ==
-               "weir::mysql: connections is 10001, but must be from 1 to 10000");
+    BOOST_TEST(complaint({.max_connections = 0}) ==
+               "weir::mysql: max_connections is 0, but must be from 1 to 10000");
+    BOOST_TEST(complaint({.max_connections = 10'001}) ==
+               "weir::mysql: max_connections is 10001, but must be from 1 to 10000");
     BOOST_TEST(complaint({.connect_timeout = 0s})
                    .starts_with("weir::mysql: connect_timeout is 0s, but must be at least 1ns"));
-    BOOST_TEST(complaint({.connections = 10'000, .connect_timeout = weir::forever}).empty());
+    BOOST_TEST(complaint({.max_connections = 10'000, .connect_timeout = weir::forever}).empty());
 }
 
 BOOST_FIXTURE_TEST_CASE(default_modes_of_new_sessions_change_nothing, own_server) {
