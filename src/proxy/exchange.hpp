@@ -25,9 +25,9 @@ struct exchange {
     proxy::record record;
 
     // Output:
-    std::string out;   // a head
-    std::string told;  // its header lines about limits
-    std::string body;  // of the proxy's own response
+    std::string out;           // a head
+    std::string rate_headers;  // its header lines about limits
+    std::string body;          // of the proxy's own response
 
     // Texts that outlive the head in the receive buffer. They are members to reuse their memory; each is written before
     // it is read.

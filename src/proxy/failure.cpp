@@ -11,7 +11,7 @@ enum class side_at_fault : std::uint8_t { nobody, upstream, client };
 struct row {
     failure is;
     side_at_fault by;
-    http::fault told;
+    http::fault fault;
 };
 
 constexpr std::array table{
@@ -65,7 +65,7 @@ constexpr bool is_idempotent(http::verb method) noexcept {
 }  // namespace
 
 http::fault fault_of(failure f) noexcept {
-    return row_of(f).told;
+    return row_of(f).fault;
 }
 
 bool is_of_client(failure f) noexcept {

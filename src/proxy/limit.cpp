@@ -130,7 +130,7 @@ std::uint64_t next_id() noexcept {
 limit::limit(config::limit const& c)
     : limiting::limit<world>(c),
       text_(text_of(c)),
-      told_(c.name, c.rule),
+      quotas_(c.name, c.rule),
       is_keyed_(!c.key.empty()),
       is_of_store_(!c.store.empty()),
       name_(c.name),
@@ -138,18 +138,18 @@ limit::limit(config::limit const& c)
 
 void limit::change_rule(weir::limiter_config const& rule) {
     apply_rule(rule);
-    told_.change(rule);
+    quotas_.change(rule);
 }
 
-std::shared_ptr<limit::override_quotas const> limit::overrides_told() const {
+std::shared_ptr<limit::override_quotas const> limit::overrides_quotas() const {
     auto const& c = configuration();
     if (!is_keyed_ || c.overrides.empty())
         return nullptr;
     keys_of_requests const keys(c);
-    auto told = std::make_shared<override_quotas>();
+    auto quotas = std::make_shared<override_quotas>();
     for (auto const& [key, rule] : c.overrides)
-        told->insert_or_assign(keys.of(key), quotas_of(rule));
-    return told;
+        quotas->insert_or_assign(keys.of(key), quotas_of(rule));
+    return quotas;
 }
 
 net::task<verdict<weir::permit>> limit::enter(asking const& who, std::uint64_t key,

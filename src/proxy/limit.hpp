@@ -80,10 +80,10 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
     /// The policy that responses state.
-    [[nodiscard]] policy told() const { return told_.now(); }
+    [[nodiscard]] policy quotas() const { return quotas_.now(); }
     using override_quotas = std::unordered_map<std::uint64_t, std::vector<quota>>;
     /// The quotas of the keys in `overrides`; null if there are none. Call it on the thread that configures.
-    [[nodiscard]] std::shared_ptr<override_quotas const> overrides_told() const;
+    [[nodiscard]] std::shared_ptr<override_quotas const> overrides_quotas() const;
 
     [[nodiscard]] limit_text const& text() const noexcept { return text_; }
     [[nodiscard]] bool is_keyed() const noexcept { return is_keyed_; }
@@ -91,7 +91,7 @@ public:
 
 private:
     limit_text text_;
-    told_rule told_;
+    rule_quotas quotas_;
     bool is_keyed_;
     bool is_of_store_;
     std::string const name_;

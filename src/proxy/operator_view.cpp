@@ -100,7 +100,7 @@ void operator_view::go_on() {
 // Collects the rejections and failures of the threads that had any.
 void operator_view::collect() {
     of_.threads.on_each_with_trouble([this](worker& w) {
-        asio::post(context_, [this, lists = w.told().take_troubles()] {
+        asio::post(context_, [this, lists = w.accounting().take_troubles()] {
             for (auto const& one : lists.rejected)
                 if (site_)
                     site_->count({one.key.limit, name_of_client(one.key.client)}, one.count,

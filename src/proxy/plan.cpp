@@ -174,11 +174,11 @@ route plan_maker::make_route_of(plan const& made, config::route const& c) const 
     if (auto const seats = to ? to->seats() : nullptr)
         limits.push_back(seats);
     gate entrance(limits);
-    told_limits const told(entrance.limits(), configuration_.ratelimit_headers);
+    rate_header_writer const headers(entrance.limits(), configuration_.ratelimit_headers);
     return {c,
             c.upstream_timeout.value_or(configuration_.timeouts.upstream),
             std::move(entrance),
-            told,
+            headers,
             to,
             changes_of(c.request_headers),
             changes_of(c.response_headers)};

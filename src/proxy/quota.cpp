@@ -127,13 +127,13 @@ void append_item(std::string& out, std::string_view name, quota const& q) {
     }
 }
 
-told_rule::told_rule(std::string_view name, weir::limiter_config const& rule)
+rule_quotas::rule_quotas(std::string_view name, weir::limiter_config const& rule)
     : name_(quoted(name)), parts_(quotas_of(rule).size()) {
     change(rule);
 }
 
 // A sequence lock: a reader that sees an odd version, or a different one at its end, reads again.
-void told_rule::change(weir::limiter_config const& rule) {
+void rule_quotas::change(weir::limiter_config const& rule) {
     auto const quotas = quotas_of(rule);
     assert(quotas.size() == parts_.size());
     std::lock_guard const lock(changes_);
@@ -146,7 +146,7 @@ void told_rule::change(weir::limiter_config const& rule) {
     version_.fetch_add(1);
 }
 
-policy told_rule::now() const {
+policy rule_quotas::now() const {
     policy found{.name = name_};
     for (;;) {
         auto const version = version_.load(std::memory_order_acquire);

@@ -44,9 +44,9 @@ struct policy {
 void append_item(std::string& out, std::string_view name, quota const& q);
 
 /// The quotas of a limit's rule, which may change. Thread-safe.
-class told_rule {
+class rule_quotas {
 public:
-    told_rule(std::string_view name, weir::limiter_config const& rule);
+    rule_quotas(std::string_view name, weir::limiter_config const& rule);
 
     /// Precondition: a rule of the same kind.
     void change(weir::limiter_config const& rule);

@@ -49,57 +49,58 @@ void append_partition(std::string& out, std::uint64_t key) {
 }  // namespace
 
 // The rest of a limit: remaining permits and the time of the reset.
-struct told_limits::rest {
+struct rate_header_writer::rest {
     std::size_t limit;
     std::string_view name;
     weir::amount remaining;
     std::optional<std::int64_t> reset;  // in seconds
 };
 
-told_limits::told_limits(std::span<std::shared_ptr<limit> const> limits,
-                         config::limit_headers which)
+rate_header_writer::rate_header_writer(std::span<std::shared_ptr<limit> const> limits,
+                                       config::limit_headers which)
     : which_(which) {
     if (which != config::limit_headers::none)
         for (auto const& l : limits)
-            limits_.push_back({l, l->overrides_told()});
+            limits_.push_back({l, l->overrides_quotas()});
 }
 
-policy told_limits::policy_for(std::size_t i, entry const& e) const {
+policy rate_header_writer::policy_for(std::size_t i, entry const& e) const {
     auto const& [of, overrides] = limits_[i];
-    auto found = of->told();
+    auto found = of->quotas();
     if (overrides)
         if (auto const own = overrides->find(e.keys[i]); own != overrides->end())
             found.quotas.assign(own->second.begin(), own->second.end());
     return found;
 }
 
-std::optional<told_limits::rest> told_limits::rest_of(std::size_t i, entry const& e) const {
+std::optional<rate_header_writer::rest> rate_header_writer::rest_of(std::size_t i,
+                                                                    entry const& e) const {
     auto const& l = *limits_[i].of;
-    auto const told = policy_for(i, e);
+    auto const of_limit = policy_for(i, e);
     if (e.rejected_number() == i)
-        return rest{i, told.name, 0,
-                    told.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
+        return rest{i, of_limit.name, 0,
+                    of_limit.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
     if (l.is_of_store() || i >= e.permits.size() || !e.permits[i])
         return std::nullopt;
-    rest found{i, told.name, std::min(e.permits[i].remaining(), told.max()), {}};
-    if (told.has_window())
+    rest found{i, of_limit.name, std::min(e.permits[i].remaining(), of_limit.max()), {}};
+    if (of_limit.has_window())
         if (auto const wait = e.permits[i].reset_after())
             found.reset = std::chrono::ceil<seconds>(*wait).count();
     return found;
 }
 
-void told_limits::tell_policies(std::string& out, entry const& e) const {
+void rate_header_writer::write_policies(std::string& out, entry const& e) const {
     out.append("RateLimit-Policy: ");
     bool first = true;
     auto const begin = [&] { out.append(std::exchange(first, false) ? "" : ", "); };
     for (std::size_t i = 0; i != limits_.size(); ++i) {
         auto const& l = *limits_[i].of;
-        auto told = policy_for(i, e);
+        auto of_limit = policy_for(i, e);
         if (auto const seats = l.seats_now(e.keys[i]))
-            told.quotas = {{.max = *seats, .at_a_time = true}};
-        for (auto const& q : told.quotas) {
+            of_limit.quotas = {{.max = *seats, .at_a_time = true}};
+        for (auto const& q : of_limit.quotas) {
             begin();
-            append_item(out, told.name, q);
+            append_item(out, of_limit.name, q);
             if (l.is_keyed())
                 append_partition(out, e.keys[i]);
         }
@@ -107,7 +108,8 @@ void told_limits::tell_policies(std::string& out, entry const& e) const {
     out.append("\r\n");
 }
 
-bool told_limits::tell(std::string& out, entry const& e, std::optional<weir::amount> theirs) const {
+bool rate_header_writer::write(std::string& out, entry const& e,
+                               std::optional<weir::amount> theirs) const {
     out.clear();
     if (limits_.empty())
         return false;
@@ -117,7 +119,7 @@ bool told_limits::tell(std::string& out, entry const& e, std::optional<weir::amo
             known.push_back(*found);
 
     if (which_ != config::limit_headers::legacy) {
-        tell_policies(out, e);
+        write_policies(out, e);
         std::string_view before = "RateLimit: ";
         for (auto const& r : known) {
             out.append(before).append(r.name).append(";r=");

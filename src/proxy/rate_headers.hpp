@@ -25,14 +25,14 @@ namespace proxy {
 ///
 /// X-RateLimit-Limit, -Remaining and -Reset (in seconds) describe the limit with the smallest rest. They ignore limits
 /// without a window, such as seats.
-class told_limits {
+class rate_header_writer {
 public:
     /// `limits` are the limits of the gate, in its order.
-    told_limits(std::span<std::shared_ptr<limit> const> limits, config::limit_headers which);
+    rate_header_writer(std::span<std::shared_ptr<limit> const> limits, config::limit_headers which);
 
     /// Writes whole lines to `out`. `theirs` is the upstream's X-RateLimit-Remaining: if it is not above ours, the
     /// upstream's X-RateLimit fields stay. Returns whether ours replace the upstream's X-RateLimit fields.
-    bool tell(std::string& out, entry const& e, std::optional<weir::amount> theirs = {}) const;
+    bool write(std::string& out, entry const& e, std::optional<weir::amount> theirs = {}) const;
 
 private:
     struct one {
@@ -43,7 +43,7 @@ private:
 
     [[nodiscard]] policy policy_for(std::size_t i, entry const& e) const;
     [[nodiscard]] std::optional<rest> rest_of(std::size_t i, entry const& e) const;
-    void tell_policies(std::string& out, entry const& e) const;
+    void write_policies(std::string& out, entry const& e) const;
 
     std::vector<one> limits_;
     config::limit_headers which_;

@@ -33,7 +33,7 @@ net::task<> relay::download() {
     x_.record.status = x_.answer.status;
     tell_of_limits();
     http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, shared_.date.now(),
-                  route_.response_headers, x_.told);
+                  route_.response_headers, x_.rate_headers);
     x_.back.consume(x_.answer.size);
 
     if (co_await send_answer())
@@ -92,7 +92,7 @@ void relay::tell_of_limits() {
     for (auto const& f : x_.answer.fields)
         if (http::iequals(f.name, "x-ratelimit-remaining"))
             theirs = tool::number_of(f.value);
-    if (route_.told.tell(x_.told, entered_, theirs))
+    if (route_.rate_headers.write(x_.rate_headers, entered_, theirs))
         for (auto& f : x_.answer.fields)
             if (http::iequals(f.name.substr(0, older.size()), older))
                 f.goes_on = false;
@@ -143,7 +143,7 @@ net::task<> relay::switch_protocols() {
     auto const& how = route_.configuration.upgrade;
     x_.record.status = x_.answer.status;
     tell_of_limits();
-    http::compose_switch(x_.out, x_.answer, upgrade_, route_.response_headers, x_.told);
+    http::compose_switch(x_.out, x_.answer, upgrade_, route_.response_headers, x_.rate_headers);
     x_.back.consume(x_.answer.size);
     reached_ = progress::switched;
     auto const server = at_.server().shared_from_this();

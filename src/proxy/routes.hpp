@@ -18,7 +18,7 @@ struct route {
     config::route configuration;
     weir::duration upstream_timeout;
     gate entrance;
-    told_limits told;
+    rate_header_writer rate_headers;
     std::shared_ptr<upstream> to;  // or `configuration.respond`
 
     http::field_changes request_headers;

@@ -31,7 +31,7 @@ session::session(shared const& s, net::stream_socket socket, boost::asio::ip::ad
     : shared_(s),
       admission_(std::move(a)),
       client_(std::move(socket), s.for_relays.dog),
-      open_(s.told.opens()),
+      open_(s.accounting.opens()),
       peer_(from),
       awaits_balancer_(by == introduced::by_a_balancer),
       name_(name_of(from)) {}
@@ -153,8 +153,8 @@ net::task<> session::close_gently() {
 
 net::task<next> session::serve(workspace& w) {
     auto& x = w.current;
-    auto& told = shared_.told;
-    told.expects(x);
+    auto& accounting = shared_.accounting;
+    accounting.expects(x);
     side const from{client_, w.in};
     head_search head;
     auto wrong = head.look(w.in);
@@ -170,7 +170,7 @@ net::task<next> session::serve(workspace& w) {
     if (wrong) {
         forget(x);
     } else {
-        told.begins(x, text.substr(0, text.find('\r')));
+        accounting.begins(x, text.substr(0, text.find('\r')));
         http::read_accept(x.kept.accept, x.request.head);
         x.record.to = plan->routes.find(x.request.head);
     }
@@ -181,12 +181,12 @@ net::task<next> session::serve(workspace& w) {
         end = co_await perform(w, *plan, *to, what);
 
     x.record.how = end.how;
-    told.ends(x.record);
+    accounting.ends(x.record);
     if (end.say.status != 0)
         end.after = co_await answer(w, *plan, end);
     else if (draining())
         end.after = last_after(end);
-    told.log(x.record, name_, plan->configuration.access_log_format);
+    accounting.log(x.record, name_, plan->configuration.access_log_format);
     co_return end.after;
 }
 
@@ -197,7 +197,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     auto& x = w.current;
     auto const client = client_of(p.configuration.clients, x.request.head, peer_);
     if (client != peer_)
-        shared_.told.comes_from(x, client);
+        shared_.accounting.comes_from(x, client);
     entry entered({x.request.head, client});
     if (!to.entrance.enter_at_once(entered))
         co_await to.entrance.enter_in_turn(entered, client_);
@@ -220,8 +220,8 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
             x.record.trouble = end.say.why;
     }
     if (end.say.status != 0) {
-        to.told.tell(x.told, entered);
-        end.say.lines = x.told;
+        to.rate_headers.write(x.rate_headers, entered);
+        end.say.lines = x.rate_headers;
     }
     co_return end;
 }
@@ -229,7 +229,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
 conclusion session::rejected(exchange& x, route const& to, entry const& entered) const {
     problem say{entered.status, entered.why, entered.retry_after};
     if (auto const by = entered.rejected_number())
-        say.violated = to.entrance.limits()[*by]->told().name;
+        say.violated = to.entrance.limits()[*by]->quotas().name;
     return conclude(say, entered.client, x.request.head, x.request.body.done());
 }
 

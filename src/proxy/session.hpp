@@ -35,7 +35,7 @@ public:
         asio::io_context& context;
         std::shared_ptr<proxy::plan const> const& plan;  // for the next request
         workspaces& spaces;
-        account& told;
+        account& accounting;
         relay::shared for_relays;
     };
 

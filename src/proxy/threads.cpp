@@ -45,7 +45,7 @@ void threads::stop() {
 }
 
 bool threads::has_new_trouble(one& t) noexcept {
-    auto const& counts = t.work.told().counts();
+    auto const& counts = t.work.accounting().counts();
     auto const n = counts[ending::rejected].value() + counts[ending::failed].value();
     return n != std::exchange(t.troubles, n);
 }
@@ -53,14 +53,15 @@ bool threads::has_new_trouble(one& t) noexcept {
 std::uint64_t threads::sum(counter counters::* which) const {
     return std::accumulate(
         all_.begin(), all_.end(), std::uint64_t(0), [which](std::uint64_t n, auto const& t) {
-            return n + (t->work.told().counts().*which).value();
+            return n + (t->work.accounting().counts().*which).value();
         });
 }
 
 std::uint64_t threads::sum(ending how) const {
     return std::accumulate(
-        all_.begin(), all_.end(), std::uint64_t(0),
-        [how](std::uint64_t n, auto const& t) { return n + t->work.told().counts()[how].value(); });
+        all_.begin(), all_.end(), std::uint64_t(0), [how](std::uint64_t n, auto const& t) {
+            return n + t->work.accounting().counts()[how].value();
+        });
 }
 
 }  // namespace proxy

@@ -17,20 +17,20 @@
 namespace proxy {
 
 /// One thread of the proxy. Owns the objects that its connections share. Members other than `context` and
-/// `told().counts()` are used on that thread only.
+/// `accounting().counts()` are used on that thread only.
 class worker {
 public:
     /// `pools` and `log` must outlive it; `log` may be null.
     worker(std::shared_ptr<plan const> p, upstream_pool::all& pools, tool::log_file* log)
-        : plan_(std::move(p)), upstreams_(context_, dog_, pools), told_(log) {}
+        : plan_(std::move(p)), upstreams_(context_, dog_, pools), accounting_(log) {}
     worker(worker const&) = delete;
     /// Destroys the pending handlers first: after a forced `stop` of the context they still refer to the members.
     ~worker() { context_.shutdown(); }
 
     [[nodiscard]] asio::io_context& context() noexcept { return context_; }
     [[nodiscard]] session::shared const& for_sessions() const noexcept { return for_sessions_; }
-    [[nodiscard]] account& told() noexcept { return told_; }
-    [[nodiscard]] account const& told() const noexcept { return told_; }
+    [[nodiscard]] account& accounting() noexcept { return accounting_; }
+    [[nodiscard]] account const& accounting() const noexcept { return accounting_; }
 
     /// Sets the plan of the next requests.
     void use(std::shared_ptr<plan const> p);
@@ -50,8 +50,8 @@ private:
     io_context context_{1};
     net::watchdog dog_{context_};
     upstream_pool upstreams_;
-    account told_;
-    workspaces spaces_{context_, told_.counts().tunnels};
+    account accounting_;
+    workspaces spaces_{context_, accounting_.counts().tunnels};
     proxy::date date_;
     bool draining_ = false;
 
@@ -59,11 +59,11 @@ private:
         .context = context_,
         .plan = plan_,
         .spaces = spaces_,
-        .told = told_,
+        .accounting = accounting_,
         .for_relays = {.dog = dog_,
                        .upstreams = upstreams_,
                        .date = date_,
-                       .tunnels = told_.tunnels(),
+                       .tunnels = accounting_.tunnels(),
                        .draining = draining_}};
 };
 

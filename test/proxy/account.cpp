@@ -234,8 +234,8 @@ BOOST_AUTO_TEST_SUITE(counts)
 
 BOOST_AUTO_TEST_CASE(include_each_request_once) {
     local_proxy proxy(limited + "[[route]]\npath = \"/no\"\nrespond = 403\n");
-    auto& told = proxy.worker().told();
-    auto const n = [&](ending how) { return told.counts()[how].value(); };
+    auto& accounting = proxy.worker().accounting();
+    auto const n = [&](ending how) { return accounting.counts()[how].value(); };
     auto client = proxy.connect();
     BOOST_TEST(proxy.ask(client, get) == 200u);
     proxy.upstream.answer = [](std::string const&) { return reply{"", true}; };
@@ -246,11 +246,12 @@ BOOST_AUTO_TEST_CASE(include_each_request_once) {
     auto other = proxy.connect();
     BOOST_TEST(proxy.ask(other, "NO\r\n\r\n") == 400u);
     BOOST_TEST(n(ending::malformed) == 1u);
-    BOOST_TEST(told.counts().requests.value() == 2u);  // the malformed request is not included
-    BOOST_TEST(told.counts().connections.value() == 2u);
+    BOOST_TEST(accounting.counts().requests.value() ==
+               2u);  // the malformed request is not included
+    BOOST_TEST(accounting.counts().connections.value() == 2u);
     client.close();
     proxy.pass(1s);
-    BOOST_TEST(told.counts().connections.value() == 2u);
+    BOOST_TEST(accounting.counts().connections.value() == 2u);
 }
 
 // Each rejection is taken once only.
@@ -264,13 +265,13 @@ queue = "patience 0s"
     for (int i = 0; i != 4; ++i)
         proxy.ask("192.0.2.1");
     proxy.ask("192.0.2.2");
-    auto& told = proxy.worker().told();
-    auto const all = told.take_troubles();
+    auto& accounting = proxy.worker().accounting();
+    auto const all = accounting.take_troubles();
     BOOST_REQUIRE(all.rejected.size() == 2u);
     BOOST_TEST(all.rejected[0].count == 3u);
     BOOST_TEST(all.rejected[1].count == 1u);
     BOOST_TEST(all.rejected[0].key.limit == proxy.plan().limits[0]->id());
-    BOOST_TEST(told.take_troubles().rejected.empty());
+    BOOST_TEST(accounting.take_troubles().rejected.empty());
 }
 
 BOOST_AUTO_TEST_CASE(of_failures_are_per_server) {
@@ -278,11 +279,11 @@ BOOST_AUTO_TEST_CASE(of_failures_are_per_server) {
     proxy.upstream.answer = [](std::string const&) { return reply{"", true}; };
     for (int i = 0; i != 3; ++i)
         BOOST_TEST(proxy.ask() == 502u);
-    auto const all = proxy.worker().told().take_troubles();
+    auto const all = proxy.worker().accounting().take_troubles();
     BOOST_REQUIRE(all.upstreams.size() == 1u);
     BOOST_TEST(all.upstreams[0].count == 3u);
     BOOST_TEST(all.upstreams[0].key.server->name() == proxy.upstream.address());
-    BOOST_TEST(proxy.worker().told().take_troubles().upstreams.empty());
+    BOOST_TEST(proxy.worker().accounting().take_troubles().upstreams.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

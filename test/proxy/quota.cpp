@@ -35,7 +35,7 @@ std::string told(policy const& p) {
     return all;
 }
 std::string told(std::string const& text) {
-    return told(proxy::told_rule("a", rule(text)).now());
+    return told(proxy::rule_quotas("a", rule(text)).now());
 }
 
 // The number of allocated bytes, if it is known.
@@ -78,10 +78,10 @@ BOOST_AUTO_TEST_CASE(of_a_burst_last_until_it_is_refilled) {
 }
 
 BOOST_AUTO_TEST_CASE(of_several_parts_have_a_smallest_one_and_some_window) {
-    proxy::told_rule const both("a", rule("100/1min & 7 seats"));
+    proxy::rule_quotas const both("a", rule("100/1min & 7 seats"));
     BOOST_TEST(both.now().max() == 7);
     BOOST_TEST(both.now().has_window());
-    BOOST_TEST(!proxy::told_rule("a", rule("7 seats")).now().has_window());
+    BOOST_TEST(!proxy::rule_quotas("a", rule("7 seats")).now().has_window());
 }
 
 BOOST_AUTO_TEST_CASE(have_at_most_15_digits) {
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(names_are_strings_of_structured_fields) {
 }
 
 BOOST_AUTO_TEST_CASE(change) {
-    proxy::told_rule a("a", rule("10/1s & 7 seats"));
+    proxy::rule_quotas a("a", rule("10/1s & 7 seats"));
     auto const before = a.now();
     a.change(rule("20/2s & 9 seats"));
     BOOST_TEST(told(before) == R"("a";q=10;w=1, "a";q=7;qu="concurrent-requests")");
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(change) {
 
 // A controller that sets another rule each second must not fill the memory in a year.
 BOOST_AUTO_TEST_CASE(change_without_growing) {
-    proxy::told_rule a("a", rule("1/1s"));
+    proxy::rule_quotas a("a", rule("1/1s"));
     auto const before = in_use();
     for (weir::amount n = 1; n <= 1'000'000; ++n)
         a.change({weir::token_bucket_options{.rate = {n, 1s}}});
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(change_as_a_whole_while_they_are_read) {
         auto const part = weir::sliding_log_options{.limit = n, .window = std::chrono::seconds(n)};
         return weir::limiter_config{weir::all_options{{{part}, {part}}}};
     };
-    proxy::told_rule a("a", of(1));
+    proxy::rule_quotas a("a", of(1));
     std::atomic<bool> done = false;
     std::atomic<std::uint64_t> torn = 0, read = 0;
     std::vector<std::thread> readers;

@@ -40,7 +40,7 @@ struct three_threads {
     static void end(proxy::worker& w, proxy::ending how) {
         proxy::record r;
         r.how = how;
-        w.told().ends(r);
+        w.accounting().ends(r);
     }
 
     boost::asio::io_context context;
@@ -73,7 +73,7 @@ BOOST_FIXTURE_TEST_CASE(count_together, three_threads) {
     BOOST_TEST(all.sum(proxy::ending::answered) == 3u);
     BOOST_TEST(all.sum(proxy::ending::routed) == 1u);
     BOOST_TEST(all.sum(proxy::ending::failed) == 0u);
-    auto const open = each[1]->told().opens();
+    auto const open = each[1]->accounting().opens();
     BOOST_TEST(all.sum(&proxy::counters::open) == 1u);
 }
 
