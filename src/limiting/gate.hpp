@@ -27,9 +27,9 @@ inline constexpr std::size_t usual_limits = config::route::most_limits + 1;
 /// The state of one request at the gate.
 template <class World>
 struct entry {
-    explicit entry(typename World::asking const& a) noexcept : who(a) {}
+    explicit entry(typename World::request_info const& a) noexcept : who(a) {}
 
-    typename World::asking who;
+    typename World::request_info who;
 
     // The key for each limit and the permit of each passed limit, in the order of the gate.
     boost::container::small_vector<std::uint64_t, usual_limits> keys;

@@ -29,9 +29,9 @@
 ///     struct world {
 ///         using executor = ...;  // of the limiters
 ///         using timer = ...;     // of the limiters
-///         using asking = ...;    // the known properties of a request
-///         using keys = ...;      // of(asking), of(text in the configuration): the number of a key
-///         using place = ...;     // of(asking): the weir::request for the queue of a limit
+///         using request_info = ...;    // the known properties of a request
+///         using keys = ...;      // of(request_info), of(text in the configuration): the number of a key
+///         using place = ...;     // of(request_info): the weir::request for the queue of a limit
 ///         using hash = ...;      // of the numbers of keys
 ///         using limit = ...;     // limiting::limit<world>, or a class derived from it
 ///         template <class Permit>
@@ -52,7 +52,7 @@ namespace limiting {
 template <class World>
 class limit {
 public:
-    using asking = typename World::asking;
+    using request_info = typename World::request_info;
     using handler = typename World::template handler<weir::permit>;
     using link_type = weir::basic_any_link<typename World::executor>;
 
@@ -65,12 +65,12 @@ public:
     virtual ~limit() = default;
 
     /// The number of the request's key; 0 for a limit without keys. Call it only while the request's header exists.
-    [[nodiscard]] virtual std::uint64_t key_of(asking const&) const { return 0; }
+    [[nodiscard]] virtual std::uint64_t key_of(request_info const&) const { return 0; }
     /// Enters without waiting. `key` must be `key_of(who)`: a key may be slow to hash, so each request hashes it once.
-    [[nodiscard]] virtual weir::permit try_enter(asking const& who, std::uint64_t key,
+    [[nodiscard]] virtual weir::permit try_enter(request_info const& who, std::uint64_t key,
                                                  weir::error_code& ec) = 0;
     /// Enters, and waits for up to `patience`. `key` must be `key_of(who)`.
-    virtual void async_enter(asking const& who, std::uint64_t key, weir::duration patience,
+    virtual void async_enter(request_info const& who, std::uint64_t key, weir::duration patience,
                              handler h) = 0;
     /// The limit as a member of a chain. Precondition: `is_chained()`.
     [[nodiscard]] virtual link_type link(std::uint64_t key) const = 0;
@@ -117,17 +117,17 @@ private:
 template <class World>
 class total_limit final : public World::limit {
     using base = limit<World>;
-    using asking = typename base::asking;
+    using request_info = typename base::request_info;
 
 public:
     total_limit(typename World::executor const& ex, config::limit const& c,
                 typename World::place place)
         : World::limit(c), limiter_(ex, c.rule, c.queue), link_(limiter_), place_(place) {}
 
-    weir::permit try_enter(asking const& who, std::uint64_t, weir::error_code& ec) override {
+    weir::permit try_enter(request_info const& who, std::uint64_t, weir::error_code& ec) override {
         return limiter_.try_enter(place_.of(who), ec);
     }
-    void async_enter(asking const& who, std::uint64_t, weir::duration patience,
+    void async_enter(request_info const& who, std::uint64_t, weir::duration patience,
                      typename base::handler h) override {
         limiter_.async_enter(place_.of(who), patience, std::move(h));
     }
@@ -156,7 +156,7 @@ private:
 template <class World, class Policy>
 class keyed_limit final : public World::limit {
     using base = limit<World>;
-    using asking = typename base::asking;
+    using request_info = typename base::request_info;
     using options = typename Policy::options_type;
 
 public:
@@ -173,11 +173,12 @@ public:
         override_keys({}, c);
     }
 
-    std::uint64_t key_of(asking const& who) const override { return keys_.of(who); }
-    weir::permit try_enter(asking const& who, std::uint64_t key, weir::error_code& ec) override {
+    std::uint64_t key_of(request_info const& who) const override { return keys_.of(who); }
+    weir::permit try_enter(request_info const& who, std::uint64_t key,
+                           weir::error_code& ec) override {
         return limiter_.try_enter(key, place_.of(who), ec);
     }
-    void async_enter(asking const& who, std::uint64_t key, weir::duration patience,
+    void async_enter(request_info const& who, std::uint64_t key, weir::duration patience,
                      typename base::handler h) override {
         limiter_.async_enter(key, place_.of(who), patience, std::move(h));
     }

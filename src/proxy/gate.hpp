@@ -4,11 +4,11 @@
 #include <weir/outcome.hpp>
 #include <weir/time.hpp>
 
-#include "asking.hpp"
 #include "limit.hpp"
 #include "limiting/gate.hpp"
 #include "net/asio.hpp"
 #include "net/connection.hpp"
+#include "request_info.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -72,7 +72,7 @@ std::uint64_t keys_of_requests::client(boost::asio::ip::address const& address) 
     return weir::client_key(address, v4_prefix_, v6_prefix_);
 }
 
-std::uint64_t keys_of_requests::of(asking const& who) const {
+std::uint64_t keys_of_requests::of(request_info const& who) const {
     using kind = config::key_part::kind;
     if (parts_.size() == 1 && parts_.front().what == kind::client)
         return client(who.client);
@@ -107,7 +107,7 @@ place_in_queue::place_in_queue(config::limit const& c)
       v4_prefix_(c.v4_prefix),
       v6_prefix_(c.v6_prefix) {}
 
-weir::request place_in_queue::standing_of(asking const& who) const {
+weir::request place_in_queue::standing_of(request_info const& who) const {
     weir::standing how;
     if (fair_)
         how.flow = weir::client_key(who.client, v4_prefix_, v6_prefix_);

@@ -2,8 +2,8 @@
 
 #include <weir/amount.hpp>
 
-#include "asking.hpp"
 #include "config/configuration.hpp"
+#include "request_info.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ class keys_of_requests {
 public:
     explicit keys_of_requests(config::limit const& c);
 
-    [[nodiscard]] std::uint64_t of(asking const& who) const;
+    [[nodiscard]] std::uint64_t of(request_info const& who) const;
     /// Returns the key of a text in the configuration: a client, or the value of the key's only part.
     [[nodiscard]] std::uint64_t of(std::string const& text) const;
 
@@ -36,12 +36,12 @@ class place_in_queue {
 public:
     explicit place_in_queue(config::limit const& c);
 
-    [[nodiscard]] weir::request of(asking const& who) const {
+    [[nodiscard]] weir::request of(request_info const& who) const {
         return fair_ || priority_ ? standing_of(who) : weir::request();
     }
 
 private:
-    [[nodiscard]] weir::request standing_of(asking const& who) const;
+    [[nodiscard]] weir::request standing_of(request_info const& who) const;
 
     bool fair_;  // the order is `fair`: clients take turns
     std::optional<std::string> priority_;

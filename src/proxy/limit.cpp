@@ -59,15 +59,15 @@ public:
         watch();
     }
 
-    weir::permit try_enter(asking const& who, std::uint64_t, net::error_code& ec) override {
+    weir::permit try_enter(request_info const& who, std::uint64_t, net::error_code& ec) override {
         return limiter_.try_enter(asks_.of(who), ec);
     }
-    void async_enter(asking const& who, std::uint64_t, weir::duration patience,
+    void async_enter(request_info const& who, std::uint64_t, weir::duration patience,
                      handler h) override {
         limiter_.async_enter(asks_.of(who), patience, std::move(h));
     }
     // A request that waited for a reply of the store only was not above the limit: it gets 503, not 429.
-    net::task<verdict<weir::permit>> enter(asking const& who, std::uint64_t key,
+    net::task<verdict<weir::permit>> enter(request_info const& who, std::uint64_t key,
                                            net::connection& client,
                                            weir::duration patience) override {
         auto const before = limiter_.shared_stats().answered;
@@ -152,7 +152,7 @@ std::shared_ptr<limit::override_quotas const> limit::overrides_quotas() const {
     return quotas;
 }
 
-net::task<verdict<weir::permit>> limit::enter(asking const& who, std::uint64_t key,
+net::task<verdict<weir::permit>> limit::enter(request_info const& who, std::uint64_t key,
                                               net::connection& client, weir::duration patience) {
     return wait_turn<weir::permit>(client, [this, who, key, patience](on_turn<weir::permit> h) {
         async_enter(who, key, patience, std::move(h));

@@ -7,13 +7,13 @@
 #include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
-#include "asking.hpp"
 #include "config/configuration.hpp"
 #include "key.hpp"
 #include "limiting/limit.hpp"
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "quota.hpp"
+#include "request_info.hpp"
 #include "turn.hpp"
 
 #include <atomic>
@@ -32,7 +32,7 @@ class limit;
 struct world {
     using executor = net::executor;
     using timer = net::timer;
-    using asking = proxy::asking;
+    using request_info = proxy::request_info;
     using keys = keys_of_requests;
     using place = place_in_queue;
     using hash = weir::key_hash;
@@ -57,7 +57,8 @@ public:
 
     /// Waits until the request is granted or rejected, or until the client closes the connection.
     [[nodiscard]] virtual net::task<verdict<weir::permit>> enter(
-        asking const& who, std::uint64_t key, net::connection& client, weir::duration patience);
+        request_info const& who, std::uint64_t key, net::connection& client,
+        weir::duration patience);
 
     /// The longest time that the decision takes while permits are available: 0 without a store.
     [[nodiscard]] virtual weir::duration round_trip() const { return {}; }

@@ -1,6 +1,6 @@
 #include "observe.hpp"
 
-#include "admin/tell_apart.hpp"
+#include "admin/make_names_unique.hpp"
 #include "limiting/request.hpp"
 #include "tool/trouble.hpp"
 #include "tool/version.hpp"
@@ -77,9 +77,9 @@ admin::state state_of(plan const& p) {
             s.limits.push_back(state_of(*seats, false));
             s.limits.back().rule = fmt::format("{} seats", s.limits.back().stats.capacity);
         }
-        admin::tell_apart(s.upstreams.emplace_back(u->state()).servers);
+        admin::make_names_unique(s.upstreams.emplace_back(u->state()).servers);
     }
-    admin::tell_apart(s.limits);
+    admin::make_names_unique(s.limits);
     return s;
 }
 

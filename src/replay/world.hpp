@@ -106,7 +106,7 @@ private:
 struct world {
     using executor = stage::executor_type;
     using timer = replay::timer;
-    using asking = arrival;
+    using request_info = arrival;
     using keys = key_of_arrivals;
     using place = place_of_arrivals;
     using hash = steady_hash;

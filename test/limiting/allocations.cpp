@@ -33,7 +33,7 @@ struct world {
 
     using executor = boost::asio::io_context::executor_type;
     using timer = weir::basic_steady_timer<executor>;
-    using asking = client;
+    using request_info = client;
     using hash = weir::key_hash;
     using limit = limiting::limit<world>;
     template <class Permit>

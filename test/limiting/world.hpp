@@ -23,15 +23,17 @@ namespace support {
 struct test_world {
     using executor = boost::asio::io_context::executor_type;
     using timer = weir::testing::basic_timer<executor>;
-    struct asking {
+    struct request_info {
         std::uint64_t client = 0;
     };
     struct keys {
-        [[nodiscard]] std::uint64_t of(asking const& who) const noexcept { return who.client; }
+        [[nodiscard]] std::uint64_t of(request_info const& who) const noexcept {
+            return who.client;
+        }
         [[nodiscard]] std::uint64_t of(std::string const& text) const { return std::stoull(text); }
     };
     struct place {
-        [[nodiscard]] weir::request of(asking const&) const noexcept { return {}; }
+        [[nodiscard]] weir::request of(request_info const&) const noexcept { return {}; }
     };
     using hash = weir::key_hash;
     using limit = limiting::limit<test_world>;

@@ -1,4 +1,4 @@
-#include "admin/tell_apart.hpp"
+#include "admin/make_names_unique.hpp"
 
 #include "admin/state.hpp"
 #include "admin/stats.hpp"
@@ -22,7 +22,7 @@ names told_apart(names const& all) {
     std::vector<named> each;
     for (auto const& name : all)
         each.push_back({name});
-    admin::tell_apart(each);
+    admin::make_names_unique(each);
     names found;
     for (auto const& one : each)
         found.push_back(one.name);
@@ -66,10 +66,10 @@ BOOST_AUTO_TEST_CASE(cause_no_duplicate_series) {
     shop.name = "shop";
     for (int i = 0; i != 3; ++i)
         shop.servers.emplace_back().name = "127.0.0.1:9000";
-    admin::tell_apart(shop.servers);
+    admin::make_names_unique(shop.servers);
     for (auto const* const name : {"a", "a#2", "a", "a"})
         s.limits.emplace_back().name = name;
-    admin::tell_apart(s.limits);
+    admin::make_names_unique(s.limits);
     auto const all = series_of(s);
     BOOST_TEST(all.size() > 100U);
     BOOST_TEST(std::set<std::string>(all.begin(), all.end()).size() == all.size());

@@ -7,7 +7,7 @@
 namespace proxy {
 
 /// A request, valid while its head is in the buffer, and its client.
-struct asking {
+struct request_info {
     http::request_head const& request;
     boost::asio::ip::address const& client;
 };

@@ -13,7 +13,7 @@ namespace admin {
 /// Makes the names of `all` unique: the first of several equal names stays, and the others become `name#2`, `name#3`
 /// and so on, except names that exist already.
 template <class Named>
-void tell_apart(std::vector<Named>& all) {
+void make_names_unique(std::vector<Named>& all) {
     std::set<std::string> given;
     for (auto const& one : all)
         given.insert(one.name);
