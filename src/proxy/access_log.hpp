@@ -38,7 +38,7 @@ struct log_line {
 
 /// Formats a line of the text format:
 ///
-///     2024-05-01T12:00:00.123Z 127.0.0.1 "GET /dish HTTP/1.1" 200 1024 0.305 0.104 10.0.0.7:9000 "-" 5f3a9c...
+///     2024-05-01T12:00:00.123Z 127.0.0.1 "GET /cart HTTP/1.1" 200 1024 0.305 0.104 10.0.0.7:9000 "-" 5f3a9c...
 ///
 /// The fields are: time, client, request, status, bytes of the response body, seconds in total, seconds in queues,
 /// server, the limit that rejected the request, and the id of the request. A quote, a backslash and a byte outside

@@ -13,47 +13,47 @@ namespace proxy {
 
 namespace beast = boost::beast::http;
 
-demo_kitchen::demo_kitchen()
+demo_backend::demo_backend()
     : acceptor_(context_, net::tcp::endpoint(asio::ip::address_v4::loopback(), 0)) {
     asio::co_spawn(context_, open(), asio::detached);
     runs_ = std::thread([this] { context_.run(); });
 }
 
-demo_kitchen::~demo_kitchen() {
+demo_backend::~demo_backend() {
     context_.stop();
     runs_.join();
 }
 
-net::task<> demo_kitchen::open() {
+net::task<> demo_backend::open() {
     for (;;) {
-        auto [ec, guest] = co_await acceptor_.async_accept(net::as_values);
+        auto [ec, client] = co_await acceptor_.async_accept(net::as_values);
         if (!ec)
-            asio::co_spawn(context_, serve(std::move(guest)), asio::detached);
+            asio::co_spawn(context_, serve(std::move(client)), asio::detached);
     }
 }
 
-net::task<> demo_kitchen::serve(net::tcp_socket guest) {
+net::task<> demo_backend::serve(net::tcp_socket client) {
     boost::beast::flat_buffer buffer;
     for (;;) {
-        beast::request<beast::string_body> order;
+        beast::request<beast::string_body> request;
         auto const [broken, read] =
-            co_await beast::async_read(guest, buffer, order, net::as_values);
+            co_await beast::async_read(client, buffer, request, net::as_values);
         if (broken)
             co_return;
 
-        int const number = ++dishes_;
-        int const together = ++on_the_stove_;
-        net::timer cooking(context_, cooking_time);
-        auto const [cut] = co_await cooking.async_wait(net::as_values);
-        --on_the_stove_;
+        int const number = ++requests_;
+        int const together = ++active_;
+        net::timer service(context_, service_time);
+        auto const [cut] = co_await service.async_wait(net::as_values);
+        --active_;
 
-        beast::response<beast::string_body> dish(beast::status::ok, 11);
-        dish.set(beast::field::content_type, "text/plain");
-        dish.body() = fmt::format("request {} served; {} were in progress\n", number, together);
-        dish.keep_alive(order.keep_alive());
-        dish.prepare_payload();
-        auto const [gone, written] = co_await beast::async_write(guest, dish, net::as_values);
-        if (gone || cut || !dish.keep_alive())
+        beast::response<beast::string_body> response(beast::status::ok, 11);
+        response.set(beast::field::content_type, "text/plain");
+        response.body() = fmt::format("request {} served; {} were in progress\n", number, together);
+        response.keep_alive(request.keep_alive());
+        response.prepare_payload();
+        auto const [gone, written] = co_await beast::async_write(client, response, net::as_values);
+        if (gone || cut || !response.keep_alive())
             co_return;
     }
 }

@@ -146,11 +146,11 @@ int serve(command const& asked, config::configuration c) {
         std::signal(s, SIG_IGN);
     if (c.threads == 0)
         c.threads = std::max(1u, std::thread::hardware_concurrency());
-    std::optional<demo_kitchen> kitchen;
+    std::optional<demo_backend> backend;
     if (asked.demo) {
-        kitchen.emplace();
+        backend.emplace();
         c.upstreams[0].servers[0].address =
-            config::tcp_address{"127.0.0.1", kitchen->listens_at().port()};
+            config::tcp_address{"127.0.0.1", backend->listens_at().port()};
     }
     reloader::reader again;
     if (!asked.file.empty())
