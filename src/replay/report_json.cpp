@@ -18,15 +18,15 @@ std::string in_seconds(nanoseconds d) {
 void write(tool::json& w, outcome const& o) {
     w.begin()
         .member("name", o.name)
-        .member("asked", o.asked())
-        .member("at_once", o.at_once)
+        .member("requests", o.asked())
+        .member("granted_immediately", o.at_once)
         .member("waited", o.waited)
-        .member("came_back", o.later)
+        .member("granted_after_retries", o.later)
         .member("rejected", o.rejected)
         .member("answered_by_route", o.answered)
-        .member("still_waiting", o.open)
+        .member("waiting_at_end", o.open)
         .member("attempts", o.asked() + o.came_back)
-        .member("rejected_part", o.rejected_share());
+        .member("rejected_share", o.rejected_share());
     w.name("rules").begin('[');
     for (auto const& r : o.rules) {
         w.begin().member("rule", r.text).member("dry_run", r.dry_run).name("rejected").begin();
@@ -47,7 +47,7 @@ void write(tool::json& w, outcome const& o) {
         w.begin()
             .member("of", k.what)
             .member("key", k.key)
-            .member("asked", k.asked)
+            .member("requests", k.asked)
             .member("rejected", k.rejected)
             .end();
     w.end(']').name("over_time").begin();
@@ -59,7 +59,7 @@ void write(tool::json& w, outcome const& o) {
             w.value(p.*member);
         w.end(']');
     };
-    numbers("asked", &point::asked);
+    numbers("requests", &point::asked);
     numbers("granted", &point::granted);
     numbers("rejected", &point::rejected);
     numbers("waiting", &point::waiting);
@@ -70,7 +70,7 @@ void write(tool::json& w, outcome const& o) {
 
 std::string to_json(report const& r) {
     tool::json w(tool::json::layout::spaced);
-    w.begin().member("command", r.command).member("broken_off", r.read.broken_off);
+    w.begin().member("command", r.command).member("interrupted", r.read.broken_off);
     w.name("files").begin('[');
     for (auto const& f : r.read.files)
         w.begin().member("name", f.name).member("format", f.format).end();
@@ -97,7 +97,7 @@ std::string to_json(report const& r) {
     w.name("outcomes").begin('[');
     for (auto const& o : r.outcomes)
         write(w, o);
-    w.end(']').name("rejected_part_by_spread").begin();
+    w.end(']').name("rejected_share_by_spread").begin();
     for (std::size_t i = 0; i != r.spreads.size(); ++i) {
         w.name(to_string(r.spreads[i])).begin('[');
         for (auto const& parts : r.rejected_by_spread)

@@ -86,7 +86,7 @@ class Answers(ReplayTest):
         how = [log, "--limit", "1/1s", "--spread", "burst"]
 
         def granted(*args):
-            return [o["at_once"] + o["waited"] for o in self.replay(*how, *args)["outcomes"]]
+            return [o["granted_immediately"] + o["waited"] for o in self.replay(*how, *args)["outcomes"]]
         self.assertEqual(granted(), [2])  # the second waits for 1 s
         for text, n in (("patience 5s", 6), ("max_waiting 4 patience 5s", 5), ("patience forever", 10), ("max_waiting 5", 2)):
             with self.subTest(text):
@@ -104,13 +104,13 @@ class Answers(ReplayTest):
         log = self.write(random_lines(3000))
         for more in ([], ["--retry", "3"], ["--patience", "0s"]):
             o = self.replay(log, "--limit", "4/1s", "--limit", "1/1s per client", *more)["outcomes"][0]
-            self.assertEqual(o["asked"], 3000)
-            self.assertEqual(o["at_once"] + o["waited"] + o["came_back"] + o["rejected"], 3000)
+            self.assertEqual(o["requests"], 3000)
+            self.assertEqual(o["granted_immediately"] + o["waited"] + o["granted_after_retries"] + o["rejected"], 3000)
             by_rule = sum(sum(r["rejected"].values()) for r in o["rules"])
             self.assertEqual(by_rule, o["rejected"] + o["attempts"] - 3000)
             self.assertEqual(sum(k["rejected"] for k in o["top_rejected"]), o["rejected"])
             time = o["over_time"]
-            self.assertEqual(sum(time["asked"]), o["attempts"])
+            self.assertEqual(sum(time["requests"]), o["attempts"])
             self.assertEqual(sum(time["granted"]), 3000 - o["rejected"])
             self.assertEqual(sum(time["rejected"]), by_rule)
             self.assertEqual(max(time["waiting"]), o["longest_queue"])
@@ -119,14 +119,14 @@ class Answers(ReplayTest):
         log = self.write(random_lines(3000))
 
         def rejected(*args):
-            return self.replay(log, *args, "--spread", "even", "--service-time", "300ms")["outcomes"][0]["rejected_part"]
+            return self.replay(log, *args, "--spread", "even", "--service-time", "300ms")["outcomes"][0]["rejected_share"]
 
         for what, more in (("{}/1s", []), ("{} seats", []), ("{}/10s burst 3 per client", ["--rate", "9/1s"]),
                            ("patience {}ms", ["--rate", "8/1s"])):
             with self.subTest(what):
                 found = self.replay(log, *more, "--find", what.format(5), "--max-rejected", "2%", "--service-time", "300ms")
                 n = int(re.search(r"\d+", found["find"]["found"]).group())
-                around = {o["name"]: o["rejected_part"] for o in found["outcomes"]}
+                around = {o["name"]: o["rejected_share"] for o in found["outcomes"]}
                 self.assertEqual(list(around), [what.format(i) for i in (n - 1, n, n + 1)])
 
                 def part(i):
@@ -141,12 +141,12 @@ class Answers(ReplayTest):
     def test_spreads(self):
         log = self.write([common(BEGIN + i // 4) for i in range(400)])  # 4 in each second
         found = self.replay(log, "--limit", "2/500ms", "--patience", "0s")
-        parts = found["rejected_part_by_spread"]
+        parts = found["rejected_share_by_spread"]
         self.assertEqual(parts["even"], [0])
         self.assertEqual(parts["burst"], [0.5])
         self.assertTrue(0 < parts["random 1"][0] < 0.5, parts)
         again = self.replay(log, "--limit", "2/500ms", "--patience", "0s", "--spread", "random")
-        self.assertEqual(again["outcomes"][0]["rejected_part"], parts["random 1"][0])
+        self.assertEqual(again["outcomes"][0]["rejected_share"], parts["random 1"][0])
         other = self.replay(log, "--limit", "2/500ms", "--patience", "0s", "--spread", "random 2")
         self.assertNotEqual(other["outcomes"][0]["rejected"], again["outcomes"][0]["rejected"])
         self.assertTrue(any("With --spread burst, 50.00 % would be rejected" in n for n in found["notes"]))
@@ -156,9 +156,9 @@ class Answers(ReplayTest):
         log = self.write([common(BEGIN)] * 10)
         how = [log, "--limit", "2/1s", "--patience", "0s", "--spread", "burst"]
         o = self.replay(*how, "--retry", "2")["outcomes"][0]
-        self.assertEqual((o["at_once"], o["came_back"], o["rejected"], o["attempts"]), (2, 4, 4, 24))
+        self.assertEqual((o["granted_immediately"], o["granted_after_retries"], o["rejected"], o["attempts"]), (2, 4, 4, 24))
         o = self.replay(*how, "--retry", "100")["outcomes"][0]
-        self.assertEqual((o["at_once"], o["came_back"], o["rejected"], o["attempts"]), (2, 8, 0, 30))
+        self.assertEqual((o["granted_immediately"], o["granted_after_retries"], o["rejected"], o["attempts"]), (2, 8, 0, 30))
 
     def test_keys(self):
         log = self.write([common(BEGIN, f"10.0.{i}.{j}", f"/{j}/a/{i}") for i in range(4) for j in range(6)])
@@ -204,9 +204,9 @@ class Answers(ReplayTest):
         process.stderr.close()
         self.assertEqual((process.returncode, err), (130, b""))
         found = json.loads(out)
-        self.assertTrue(found["broken_off"])
+        self.assertTrue(found["interrupted"])
         self.assertIn("Interrupted: this report is partial.", found["notes"])
-        self.assertTrue(1000 < found["outcomes"][0]["asked"] <= found["requests"] <= 100_000)
+        self.assertTrue(1000 < found["outcomes"][0]["requests"] <= found["requests"] <= 100_000)
 
     def test_help_has_an_example_that_works(self):
         text = self.run_it("--help").stdout

@@ -28,7 +28,7 @@ class Configuration(ReplayTest):
         self.notes = "\n".join(found["notes"])
         outcome = found["outcomes"][0]
         self.by_rule = {r["rule"].split(":")[0]: sum(r["rejected"].values()) for r in outcome["rules"]}
-        return [outcome[what] for what in ("at_once", "rejected", "answered_by_route")]
+        return [outcome[what] for what in ("granted_immediately", "rejected", "answered_by_route")]
 
     def test_the_first_matching_route(self):
         config = self.file(limit("posts", "1/1s"), limit("all", "2/1s"),

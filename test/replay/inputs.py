@@ -48,7 +48,7 @@ class Inputs(ReplayTest):
         found = self.replay(self.write(mixed, "mixed"), *LIMIT)
         for each in (found, whole):  # the order within one second may differ
             self.assertEqual(each["requests"], 2000)
-        self.assertEqual(found["outcomes"][0]["over_time"]["asked"], whole["outcomes"][0]["over_time"]["asked"])
+        self.assertEqual(found["outcomes"][0]["over_time"]["requests"], whole["outcomes"][0]["over_time"]["requests"])
 
     def test_unreadable_lines_are_counted_and_shown(self):
         lines = random_lines(200)
@@ -85,9 +85,9 @@ class Inputs(ReplayTest):
             log = self.write([*plain[:2], line])
             found = self.replay(log, "--config", config, "--spread", "burst")
             self.assertEqual((found["requests"], found["clients"], found["unreadable"]), (3, 1, 0))
-            self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["rejected"]), (1, 2))
+            self.assertEqual((found["outcomes"][0]["granted_immediately"], found["outcomes"][0]["rejected"]), (1, 2))
         found = self.replay(self.write(lines("1.2.3.4", r"GET \/a\/b HTTP\/1.1")), "--config", config)
-        self.assertEqual((found["outcomes"][0]["at_once"], found["outcomes"][0]["rejected"]), (1, 2))
+        self.assertEqual((found["outcomes"][0]["granted_immediately"], found["outcomes"][0]["rejected"]), (1, 2))
         wrong = self.replay(self.write([*plain, plain[0].replace("GET", "\\x47ET")]), "--limit", "1/1s",
                             "--max-unreadable", "0.5")
         self.assertEqual((wrong["requests"], wrong["unreadable"]), (3, 1))
@@ -121,7 +121,7 @@ class Inputs(ReplayTest):
 
     def test_a_log_of_one_line(self):
         found = self.replay(self.write([common(BEGIN)]), *LIMIT)
-        self.assertEqual((found["requests"], found["outcomes"][0]["at_once"]), (1, 1))
+        self.assertEqual((found["requests"], found["outcomes"][0]["granted_immediately"]), (1, 1))
 
     def test_memory_does_not_grow_with_the_log(self):
         def memory(lines):

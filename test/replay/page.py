@@ -43,7 +43,7 @@ class Page(ReplayTest):
             self.waits(browser, i, o)
             self.assertEqual([[name, number(rejected), number(asked)] for name, rejected, asked in
                               browser.run(TABLE, f"keys-{i}")[1:]],
-                             [[f"{k['of']} {k['key']}", k["rejected"], k["asked"]] for k in o["top_rejected"]])
+                             [[f"{k['of']} {k['key']}", k["rejected"], k["requests"]] for k in o["top_rejected"]])
         self.screen(browser)
         self.assertEqual(browser.run("return performance.getEntriesByType('resource').length"), 0)
         with open(self.page, encoding="utf-8") as file:
@@ -53,11 +53,11 @@ class Page(ReplayTest):
     def summary(self, browser, report):
         table = {row[0].strip(): row[1:] for row in browser.run(TABLE, "summary")}
         self.assertEqual(table[""], [o["name"] for o in report["outcomes"]])
-        for name, member in (("requests", "asked"), ("granted immediately", "at_once"), ("granted after a wait", "waited"),
+        for name, member in (("requests", "requests"), ("granted immediately", "granted_immediately"), ("granted after a wait", "waited"),
                              ("rejected", "rejected"), ("longest queue", "longest_queue")):
             self.assertEqual([number(cell) for cell in table[name]], [o[member] for o in report["outcomes"]], name)
         for cell, o in zip(table["rejected"], report["outcomes"]):
-            self.assertIn(f"({100 * o['rejected_part']:.2f} %)", cell)
+            self.assertIn(f"({100 * o['rejected_share']:.2f} %)", cell)
 
     def time(self, browser, i, o):
         table = browser.run(TABLE, f"time-{i}")
@@ -65,12 +65,12 @@ class Page(ReplayTest):
         time = o["over_time"]
         self.assertEqual(table[1][0], time["begin"])
         self.assertEqual([[number(cell) for cell in row[1:]] for row in table[1:]],
-                         [list(row) for row in zip(time["asked"], time["granted"], time["rejected"], time["waiting"])])
+                         [list(row) for row in zip(time["requests"], time["granted"], time["rejected"], time["waiting"])])
 
         # The line shows the same numbers: the top of the plot is the largest number of requests or grants.
         points = browser.run("return document.querySelectorAll('polyline.rejected')[arguments[0]].getAttribute('points')", i)
         heights = [float(p.split(",")[1]) for p in points.split()][::2]
-        most = max(time["asked"] + time["granted"])
+        most = max(time["requests"] + time["granted"])
         self.assertEqual([round((124 - y) / 110 * most) for y in heights], time["rejected"])
 
     def waits(self, browser, i, o):

@@ -105,7 +105,7 @@ BOOST_FIXTURE_TEST_CASE(includes_each_request_once, one_outcome) {
     BOOST_TEST(cell("granted after retries") == "1 (10.00 %)");
     BOOST_TEST(cell("  attempts") == "13");
     BOOST_TEST(json_has("\"attempts\": 13"));
-    BOOST_TEST(json_has("\"rejected_part\": 0.1"));
+    BOOST_TEST(json_has("\"rejected_share\": 0.1"));
     BOOST_TEST(notes_have("up to 2 times"));
 }
 

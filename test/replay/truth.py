@@ -135,7 +135,7 @@ class Truth(ReplayTest):
             answered = sum(1 for line in lines if '" 403 ' in line)
         outcome = self.replay(log, "--config", config)["outcomes"][0]
         dry_run = sum(n for r in outcome["rules"] if r["dry_run"] for n in r["rejected"].values())
-        print(f"{outcome['asked']} requests, {rejected} rejected and {hung_up} disconnected in the proxy, "
+        print(f"{outcome['requests']} requests, {rejected} rejected and {hung_up} disconnected in the proxy, "
               f"{outcome['rejected']} rejected and {dry_run} counted by the dry run in the replay")
         self.assertGreater(answered, 100)
         self.assertEqual(outcome["answered_by_route"], answered)
