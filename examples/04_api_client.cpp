@@ -4,8 +4,9 @@
 //     0.000 s  call   1             the first 100 calls run at full speed
 //     4.800 s  call 100
 //    60.000 s  call 101             (to 104) a minute after the first calls; later calls follow as permits expire
-//    64.800 s  call 200
-//   120.000 s  call 201             (to 204)
+//    62.600 s  call 150             the API is overloaded and responds with `Retry-After: 20`: all workers wait
+//    82.600 s  call 150             again; (to 156) the next calls
+//   120.000 s  call 200             (to 203)
 //   122.600 s  250 calls
 //
 // At 30 s a request arrives for a user, with a patience of 20 seconds. It is rejected at once, with the time after
@@ -14,7 +15,9 @@
 #include "stage.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
+#include <optional>
 
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
@@ -26,27 +29,37 @@ int main(int argc, char** argv) {
         using clock = typename quota_type::clock_type;
         quota_type quota(stage.context, {.limit = 100, .window = 1min});
 
-        // The vendor of the API counts the calls, too.
+        // The vendor of the API counts the calls, too. Once it is overloaded: then its response has the field
+        // `Retry-After`, which this function returns.
         std::deque<typename clock::time_point> last_minute;
+        int received = 0;
         int rejected = 0;
-        auto const call_vendor = [&]() -> asio::awaitable<void> {
+        auto const call_vendor = [&]() -> asio::awaitable<std::optional<std::chrono::seconds>> {
             auto const now = clock::now();
             while (!last_minute.empty() && last_minute.front() <= now - 1min)
                 last_minute.pop_front();
             last_minute.push_back(now);
             rejected += last_minute.size() > 100;
+            bool const is_overloaded = ++received == 150;
             co_await stage.sleep(200ms);
+            co_return is_overloaded ? std::optional(20s) : std::nullopt;
         };
 
         int made = 0;
         auto const worker = [&]() -> asio::awaitable<void> {
             while (made < 250) {
                 auto const number = ++made;
-                auto const token = co_await quota.enter();
-                if (number % 100 <= 1 || token.waited() > 10s)
-                    stage.say("call {:3}, after {} in the queue", number,
-                              weir::readable(token.waited()));
-                co_await call_vendor();
+                for (;;) {
+                    auto const token = co_await quota.enter();
+                    if (number % 100 <= 1 || token.waited() > 10s)
+                        stage.say("call {:3}, after {} in the queue", number,
+                                  weir::readable(token.waited()));
+                    auto const retry_after = co_await call_vendor();
+                    if (!retry_after)
+                        break;
+                    stage.say("call {:3}: 503, Retry-After: {}", number, retry_after->count());
+                    quota.pause_for(*retry_after);  // all workers wait
+                }
             }
         };
         auto const for_a_user = [&]() -> asio::awaitable<void> {

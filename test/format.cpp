@@ -246,8 +246,10 @@ BOOST_AUTO_TEST_CASE(statistics_of_a_key_show_only_its_state) {
                           .oldest_wait = 1500ms,
                           .capacity = 1,
                           .remaining = 0,
-                          .debt = 4},
-          "2 waiting for 3 permits, oldest for 1.5s; 0 of 1 permit remaining, debt 4");
+                          .debt = 4,
+                          .paused_for = 20s},
+          "2 waiting for 3 permits, oldest for 1.5s; 0 of 1 permit remaining, debt 4, paused for "
+          "20s");
     boost::asio::io_context ctx;
     weir::keyed<int, weir::policy::seats> tables{ctx, {.seats = 2}};
     auto const one = tables.try_enter(7);

@@ -187,6 +187,10 @@ template <std::size_t N>
     return oldest ? text + ", oldest for " + readable(*oldest) : text;
 }
 
+[[nodiscard]] inline std::string pause_text(duration rest) {
+    return rest == duration::zero() ? "" : ", paused for " + readable(rest);
+}
+
 // The statistics of one limiter, or of all keys together, without the fields that only a single key has.
 [[nodiscard]] inline std::string text_of(limiter_stats const& s, bool all_keys) {
     std::string text;
@@ -225,6 +229,7 @@ template <std::size_t N>
         add(", {} remaining", s.remaining);
     if (s.debt != 0)
         add(", debt {}", s.debt);
+    text += pause_text(s.paused_for);
     if (s.overdue != 0)
         add("; {} overdue", s.overdue);
     return text;
@@ -237,7 +242,9 @@ template <std::size_t N>
     auto text =
         fmt::format("{}; {} of {} remaining", waiting_text(s.waiting, s.waiting_for, s.oldest_wait),
                     s.remaining, count_text(s.capacity));
-    return s.debt == 0 ? text : text + fmt::format(", debt {}", s.debt);
+    if (s.debt != 0)
+        text += fmt::format(", debt {}", s.debt);
+    return text + pause_text(s.paused_for);
 }
 [[nodiscard]] inline std::string text_of(keyed_stats const& s) {
     return named(s.total.name, fmt::format("{}; {} {} in {} bytes", text_of(s.total, true), s.keys,

@@ -465,6 +465,23 @@ public:
         change(key, nullptr);
     }
 
+    /// Grants nothing to any key until `end`; see `basic_limiter::pause_until`.
+    void pause_until(typename clock_type::time_point end) noexcept {
+        each([until = detail::wait_until(end).until](core_type& core) { core.pause_until(until); });
+    }
+    /// Grants nothing to any key for `length` from now on; see `basic_limiter::pause_until`.
+    ///
+    /// @throws std::invalid_argument if the duration is NaN
+    template <class Rep, class Period>
+    void pause_for(std::chrono::duration<Rep, Period> length) {
+        auto const until = later(clock_now(), patience(length).length_or(forever));
+        each([until](core_type& core) { core.pause_until(until); });
+    }
+    /// Ends a pause: grants to each key what its policy allows now.
+    void resume() noexcept {
+        each([](core_type& core) { core.resume(); });
+    }
+
     /// Rejects all new requests with `errc::closed`. Waiting requests are still served; see `basic_limiter::shutdown`.
     void shutdown() noexcept {
         each([](core_type& core) { core.shut_down(); });
@@ -554,7 +571,8 @@ public:
                 .capacity = now.capacity,
                 .remaining = now.remaining,
                 .debt = now.debt,
-                .reset_after = now.reset_after};
+                .reset_after = now.reset_after,
+                .paused_for = now.paused_for};
     }
 
 private:

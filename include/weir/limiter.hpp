@@ -396,6 +396,29 @@ public:
         core().configure_queue(std::move(change));
     }
 
+    /// Grants nothing until `end`, an instant of the limiter's clock. Waiting requests keep their positions.
+    ///
+    /// Use it when the service behind the limiter tells all callers to wait, for instance with `Retry-After`. Of two
+    /// pauses the later end applies; `resume` ends a pause early.
+    ///
+    /// The policy continues to free permits during the pause: a bucket is full afterwards. The grant times of all
+    /// requests include the pause, and so does `retry_after`. The limiter checks each waiting request again, and
+    /// rejects immediately a request whose patience ends before its grant time, with `errc::deadline_unreachable`.
+    /// Permits in use stay valid, and `charge` still takes permits.
+    void pause_until(typename clock_type::time_point end) noexcept {
+        core().pause_until(detail::wait_until(end).until);
+    }
+    /// Grants nothing for `length` from now on; see `pause_until`. Zero and negative durations have no effect.
+    ///
+    /// @throws std::invalid_argument if the duration is NaN
+    template <class Rep, class Period>
+    void pause_for(std::chrono::duration<Rep, Period> length) {
+        auto const now = detail::asio_host<Executor, Timer>::now();
+        core().pause_until(later(now, patience(length).length_or(forever)));
+    }
+    /// Ends a pause: grants what the policy allows now.
+    void resume() noexcept { core().resume(); }
+
     /// Rejects all new requests with `errc::closed`. Waiting requests are still served, and permits in use stay valid.
     /// This is final.
     void shutdown() noexcept { core().shut_down(); }

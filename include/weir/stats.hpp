@@ -88,6 +88,9 @@ struct limiter_stats {
     /// The time until `capacity` permits could be granted immediately, if none is granted before: then a bucket is full
     /// and a log is empty. Absent if it is unknown, as for seats in use.
     std::optional<duration> reset_after{};
+
+    /// The time for which the limiter is still paused, see `pause_until`; 0 if it is not paused.
+    duration paused_for{};
 };
 
 /// The current state of a partition of `queue_order::shares`.
@@ -166,6 +169,8 @@ struct key_stats {
     /// The time until `capacity` permits could be granted immediately, if none is granted before. Absent if it is
     /// unknown, as for seats in use.
     std::optional<duration> reset_after{};
+    /// The time for which the limiter is still paused; 0 if it is not paused.
+    duration paused_for{};
 };
 
 /// The statistics of a limiter, a pool or a keyed limiter, with the wait times of granted requests, all of one instant;

@@ -232,6 +232,19 @@ public:
         room().shut_down();
     }
 
+    /// Grants nothing until `end`, or until a later time that was set before.
+    void pause_until(time_point end) noexcept {
+        visit const here(*this);
+        room().pause_until(end);
+        settle(time());
+    }
+    /// Ends the pause.
+    void resume() noexcept {
+        visit const here(*this);
+        room().resume();
+        settle(time());
+    }
+
     void close() noexcept {
         visit const here(*this);
         room().close();

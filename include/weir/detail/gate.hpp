@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/counters.hpp>
+#include <weir/detail/room/pause.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
@@ -31,9 +32,9 @@ public:
         time_point ready = unknown;         // when this request could be granted
     };
 
-    /// Constructs a gate whose permits carry `key`.
-    gate(permit_issuer& issuer, Policy&& policy, std::uint64_t key = 0) noexcept
-        : issuer_(issuer), key_(key), policy_(std::move(policy)) {}
+    /// Constructs a gate whose permits carry `key`, and which grants nothing during `p`.
+    gate(permit_issuer& issuer, Policy&& policy, std::uint64_t key, detail::pause const& p) noexcept
+        : issuer_(issuer), key_(key), pause_(p), policy_(std::move(policy)) {}
 
     [[nodiscard]] Policy& policy() noexcept { return policy_; }
     [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
@@ -42,6 +43,20 @@ public:
     [[nodiscard]] bool is_shut() const noexcept { return doors_ == doors::shut; }
     /// Closes the gate at least as far as `d`. It never opens again.
     void close(doors d) noexcept { doors_ = std::max(doors_, d); }
+
+    /// Returns when `n` permits can be granted after `ahead` other permits, like the policy, but after the pause.
+    [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+        return pause_.ready_at(policy_, n, ahead, now);
+    }
+    /// Returns how many permits can be granted now.
+    [[nodiscard]] amount remaining(time_point now) const noexcept {
+        return pause_.remaining(policy_, now);
+    }
+    /// Returns how long until the capacity can be granted at once; `forever` if that is unknown.
+    [[nodiscard]] duration reset_after(time_point now) const noexcept {
+        return pause_.reset_after(policy_, now);
+    }
+    [[nodiscard]] detail::pause const& pause() const noexcept { return pause_; }
 
     /// Returns whether `n` permits can be granted now, if permits for `ahead` are granted before them. If `barred`,
     /// the request must wait for the requests ahead even if it fits.
@@ -52,7 +67,7 @@ public:
             return {.granted = true, .ready = now};
         if (n > policy_.capacity()) [[unlikely]]
             return {.rejected = errc::exceeds_capacity};
-        auto const ready = policy_.ready_at(n, ahead, now);
+        auto const ready = ready_at(n, ahead, now);
         if constexpr (fed_policy<Policy>) {
             if (ready == unknown) {
                 if (auto const until = policy_.barred(now))
@@ -127,9 +142,10 @@ public:
         result.in_use = static_cast<amount>(
             std::min(out_, static_cast<std::uint64_t>(std::numeric_limits<amount>::max())));
         result.capacity = capacity_now_of(policy_);
-        result.remaining = policy_.remaining(now);
+        result.remaining = remaining(now);
         result.debt = debt_of(policy_, now);
-        result.reset_after = if_known(reset_after(policy_, now));
+        result.reset_after = if_known(reset_after(now));
+        result.paused_for = pause_.rest(now);
         return result;
     }
 
@@ -156,6 +172,7 @@ private:
 
     permit_issuer& issuer_;
     std::uint64_t key_;
+    detail::pause const& pause_;
     doors doors_ = doors::open;
     Policy policy_;
     std::uint64_t live_ = 0;  // permit objects

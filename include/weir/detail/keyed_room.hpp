@@ -12,6 +12,7 @@
 #include <weir/detail/random.hpp>
 #include <weir/detail/rejected.hpp>
 #include <weir/detail/room/drains.hpp>
+#include <weir/detail/room/pause.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/error.hpp>
@@ -81,8 +82,8 @@ public:
         : issuer_(issuer),
           timed_(options.rule->timed()),
           times_leave_(times_leave(*options.rule)),
-          gate_(issuer, options.rule, options.bounds, !options.all_share_one),
-          rooms_(queueing),
+          gate_(issuer, options.rule, options.bounds, !options.all_share_one, pause_),
+          rooms_(queueing, pause_),
           heavy_(options.heavy_keys) {
         if (options.all_share_one) {
             everyone_ = &rooms_.open(
@@ -114,9 +115,9 @@ public:
     // Events that need the time. For other events any time will do, and no clock is read.
 
     [[nodiscard]] bool needs_time_to_ask() const noexcept {
-        return timed_ || rooms_.waiting() != 0;
+        return timed_ || rooms_.waiting() != 0 || pause_.is_set();
     }
-    [[nodiscard]] bool needs_time_to_tell() const noexcept { return timed_; }
+    [[nodiscard]] bool needs_time_to_tell() const noexcept { return timed_ || pause_.is_set(); }
     [[nodiscard]] bool needs_time_to_leave() const noexcept {
         return times_leave_ || rooms_.waiting() != 0;
     }
@@ -411,13 +412,14 @@ public:
         return from.ticket;
     }
     [[nodiscard]] amount remaining(permit_origin from, time_point now) const noexcept {
-        return look(find(from), hash_of(from),
-                    [&](auto const& rule, auto const& s) { return rule.remaining(s, now); });
+        return look(find(from), hash_of(from), [&](auto const& rule, auto const& s) {
+            return pause_.remaining(rule, now, s);
+        });
     }
 
     [[nodiscard]] duration reset_after(permit_origin from, time_point now) const noexcept {
         return look(find(from), hash_of(from), [&](auto const& rule, auto const& s) {
-            return weir::reset_after(rule, now, s);
+            return pause_.reset_after(rule, now, s);
         });
     }
 
@@ -435,6 +437,14 @@ public:
     }
     void set_queueing(published<queue_options>::version const& next) noexcept {
         rooms_.set_queueing(next);
+    }
+    void pause_until(time_point end) noexcept {
+        pause_.extend(end);
+        rooms_.pause_changes();
+    }
+    void resume() noexcept {
+        pause_.stop();
+        rooms_.pause_changes();
     }
 
     // Events that concern one key.
@@ -519,6 +529,7 @@ public:
     // Events without a call.
 
     void settle(time_point now, int& budget) noexcept {
+        pause_.elapse(now);
         for (; budget > 0; --budget) {
             own_room* const r = rooms_.untold();
             if (!r)
@@ -562,9 +573,10 @@ public:
     [[nodiscard]] static std::unique_ptr<char> take_spare_memory() noexcept { return nullptr; }
 
     /// Returns the sums over all keys; fields that have a meaning only for one key are 0.
-    [[nodiscard]] limiter_stats stats(time_point) const noexcept {
+    [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
         auto result = gate_.stats();
         result.name = queueing().name;
+        result.paused_for = pause_.rest(now);
         result.waiting = rooms_.waiting();
         result.waiting_for = rooms_.waiting_for();
         return result;
@@ -579,10 +591,11 @@ public:
         result.name = queueing().name;
         look(at, who.hash, [&](auto const& rule, auto const& s) {
             result.capacity = rule.capacity();
-            result.remaining = rule.remaining(s, now);
+            result.remaining = pause_.remaining(rule, now, s);
             if constexpr (requires { rule.debt(s, now); })
                 result.debt = rule.debt(s, now);
-            result.reset_after = if_known(weir::reset_after(rule, now, s));
+            result.reset_after = if_known(pause_.reset_after(rule, now, s));
+            result.paused_for = pause_.rest(now);
             return 0;
         });
         return result;
@@ -633,7 +646,7 @@ private:
 
     void help(time_point now) noexcept {
         if (rooms_.waiting() == 0) [[likely]]
-            return;
+            return pause_.elapse(now);
         int budget = help_budget;
         settle(now, budget);
     }
@@ -787,6 +800,7 @@ private:
     permit_issuer& issuer_;
     bool timed_;
     bool times_leave_;
+    pause pause_;
     keyed_gate_type gate_;
     rooms_type rooms_;
     own_room* everyone_ = nullptr;  // the common room, if all keys share one

@@ -8,6 +8,7 @@
 #include <weir/detail/rejected.hpp>
 #include <weir/detail/room/drains.hpp>
 #include <weir/detail/room/observers.hpp>
+#include <weir/detail/room/pause.hpp>
 #include <weir/detail/room/places.hpp>
 #include <weir/detail/room/turns.hpp>
 #include <weir/detail/room/watchers.hpp>
@@ -56,13 +57,13 @@ public:
     using options_type = typename Policy::options_type;
 
     waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing)
-        : waiting_room(issuer, std::move(policy), queueing, 0, own_waits_) {}
+        : waiting_room(issuer, std::move(policy), queueing, 0, own_pause_, own_waits_) {}
     waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
         : waiting_room(issuer, Policy(options), queueing) {}
-    /// Constructs one of several rooms: permits carry `key`, and waits are recorded in `waits`.
+    /// Constructs one of several rooms: permits carry `key`, `p` pauses all rooms, and waits are recorded in `waits`.
     waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing,
-                 std::uint64_t key, wait_recorder& waits)
-        : turns_(issuer, std::move(policy), queueing, key, waits) {
+                 std::uint64_t key, pause const& p, wait_recorder& waits)
+        : turns_(issuer, std::move(policy), queueing, key, p, waits) {
         count_seats();
     }
     waiting_room(waiting_room const&) = delete;
@@ -100,9 +101,11 @@ public:
     // Events that need the time. For other events any time will do, and no clock is read.
 
     [[nodiscard]] bool needs_time_to_ask() const noexcept {
-        return policy().timed() || !line().empty();
+        return policy().timed() || !line().empty() || gate().pause().is_set();
     }
-    [[nodiscard]] bool needs_time_to_tell() const noexcept { return policy().timed(); }
+    [[nodiscard]] bool needs_time_to_tell() const noexcept {
+        return policy().timed() || gate().pause().is_set();
+    }
     [[nodiscard]] bool needs_time_to_leave() const noexcept {
         return gate().needs_time_to_leave() || !line().empty();
     }
@@ -292,10 +295,10 @@ public:
         return policy().report(from.ticket, o);
     }
     [[nodiscard]] amount remaining(permit_origin, time_point now) const noexcept {
-        return policy().remaining(now);
+        return gate().remaining(now);
     }
     [[nodiscard]] duration reset_after(permit_origin, time_point now) const noexcept {
-        return weir::reset_after(policy(), now);
+        return gate().reset_after(now);
     }
     [[nodiscard]] bool is_lost(permit_origin from, time_point now) const noexcept
         requires lending_policy<Policy>
@@ -330,6 +333,13 @@ public:
         count_seats();
         turns_.reprice();
     }
+
+    /// Grants nothing until `end`, or until a later time that was set before.
+    void pause_until(time_point end) noexcept {
+        own_pause_.extend(end);
+        reprice();
+    }
+    void resume() noexcept { own_pause_.stop(); }
 
     /// Adopts other queue options; waiting requests stay.
     void set_queueing(queue_options const& next) noexcept { turns_.set_queueing(next); }
@@ -368,6 +378,7 @@ public:
 
     /// Does all work that is due, until `budget` operations were touched.
     void settle(time_point now, int& budget) noexcept {
+        own_pause_.elapse(now);
         if constexpr (is_fed) {
             if (policy().elapse(now))
                 reprice();
@@ -387,8 +398,11 @@ public:
             return n;
         n.next =
             std::min({turns_.next_event(now, last_alarm), watchers_.next_event(gate()), never});
-        if constexpr (is_fed)
+        if constexpr (is_fed) {
             n.next = std::min(n.next, policy().next_order(what_waits(now), now));
+            if (own_pause_.is_on(now) && !line().empty())
+                n.next = std::min(n.next, own_pause_.from(now));  // then requests need orders
+        }
         n.due = turns_.is_sweeping() || !outbox().empty() || n.next <= now ||
                 watchers_.is_due(gate(), now) || drains_.is_due(is_idle());
         return n;
@@ -460,7 +474,7 @@ private:
     // Ensures that no request is rejected because of an operation that is due but that the actor has not served yet.
     void help(time_point now) noexcept {
         if (line().empty()) [[likely]]
-            return;
+            return own_pause_.elapse(now);
         int budget = help_budget;
         settle(now, budget);
     }
@@ -499,8 +513,9 @@ private:
                ready > later(now, queueing().max_expected_wait.length_or(forever));
     }
 
+    // During a pause permits from elsewhere are of no use.
     [[nodiscard]] demand what_waits(time_point now) noexcept {
-        auto const* const head = line().next(now);
+        auto const* const head = gate().pause().is_on(now) ? nullptr : line().next(now);
         return head ? demand{head->count, line().asked(), head->deadline} : demand();
     }
 
@@ -512,6 +527,7 @@ private:
     }
 
     wait_recorder own_waits_;
+    pause own_pause_;
     turns_type turns_;
     places places_;
     drains drains_;

@@ -169,14 +169,6 @@ template <limiting_policy P>
         return never;
 }
 
-/// Returns how long from `now` until a policy, or a rule with a state of it, could grant its capacity at once, if it
-/// grants nothing meanwhile; `forever` if the time is unknown.
-template <class P, class... State>
-[[nodiscard]] duration reset_after(P const& p, time_point now, State const&... state) noexcept {
-    auto const at = p.ready_at(state..., p.capacity(), 0, now);
-    return at >= never ? forever : std::max(at - now, duration::zero());
-}
-
 /// A permit that has been held for longer than `max_hold`.
 struct overdue {
     /// The permit, as `permit::id()` returns it.

@@ -39,7 +39,7 @@ struct guest : stand_in {
 };
 
 error_code look_at(sweep& s, guest& g, bool is_shut = false, bool in_order = true) {
-    return s.look_at(g, one_each_second(), is_shut, in_order, now);
+    return s.look_at(g, one_each_second(), weir::detail::pause(), is_shut, in_order, now);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <weir/detail/counters.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/keyed/states.hpp>
+#include <weir/detail/room/pause.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/rule.hpp>
@@ -30,10 +31,13 @@ public:
     using answer = typename room_gate::answer;
     using books = typename room_gate::books;
 
-    /// If `has_keys` is false, permits carry no key.
+    /// If `has_keys` is false, permits carry no key. The gate grants nothing during `p`.
     keyed_gate(permit_issuer& issuer, std::shared_ptr<Rule const> rule,
-               std::shared_ptr<keyed_bounds<Hash>> bounds, bool has_keys)
-        : issuer_(issuer), has_keys_(has_keys), states_(std::move(rule), std::move(bounds)) {}
+               std::shared_ptr<keyed_bounds<Hash>> bounds, bool has_keys, pause const& p)
+        : issuer_(issuer),
+          has_keys_(has_keys),
+          pause_(p),
+          states_(std::move(rule), std::move(bounds)) {}
 
     [[nodiscard]] states_type& states() noexcept { return states_; }
     [[nodiscard]] states_type const& states() const noexcept { return states_; }
@@ -59,7 +63,8 @@ public:
             return {.rejected = errc::exceeds_capacity};
         if (!has_place(where, who.key, who.hash, now)) [[unlikely]]
             return {.rejected = errc::too_many_keys};
-        auto const ready = n == 0 ? now : where.rule().ready_at(where.own_state(), n, 0, now);
+        auto const ready =
+            n == 0 ? now : pause_.ready_at(where.rule(), n, 0, now, where.own_state());
         return {.granted = ready <= now, .ready = ready};
     }
     /// Grants `least` permits immediately, or up to `most` if they are available, or returns the reason of the
@@ -152,6 +157,7 @@ private:
 
     permit_issuer& issuer_;
     bool has_keys_;
+    pause const& pause_;
     std::uint64_t live_ = 0;  // permit objects
     std::uint64_t out_ = 0;   // permits that they stand for
     detail::counters counters_;

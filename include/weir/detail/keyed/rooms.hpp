@@ -5,6 +5,7 @@
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/published.hpp>
+#include <weir/detail/room/pause.hpp>
 #include <weir/detail/wait_recorder.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/permit.hpp>
@@ -54,8 +55,9 @@ public:
             : key(k),
               epoch(all.epoch_),
               cancels(all.cancels_),
+              pauses(all.pauses_),
               room(issuer, own_policy(std::move(rule), std::move(s)), all.queueing(), k.word(),
-                   all.waits_) {}
+                   all.pause_, all.waits_) {}
 
         key_handle<Key> key;
         bool stays = false;  // even if no request waits
@@ -63,6 +65,7 @@ public:
         time_point at{};            // when it has work, if it is scheduled
         std::uint64_t epoch;        // the last event for all keys that was applied
         std::uint64_t cancels;      // the last applied `cancel_all`
+        std::uint64_t pauses;       // the last applied change of the pause
         std::uint64_t waiting = 0;  // as counted in the sums below
         amount waiting_for = 0;
         room_type room;
@@ -70,7 +73,9 @@ public:
         friend bool operator<(own_room const& a, own_room const& b) noexcept { return a.at < b.at; }
     };
 
-    explicit keyed_rooms(queue_options const& queueing) noexcept : queueing_{queueing} {}
+    /// Constructs no rooms. Rooms grant nothing during `p`.
+    keyed_rooms(queue_options const& queueing, pause const& p) noexcept
+        : queueing_{queueing}, pause_(p) {}
     keyed_rooms(keyed_rooms const&) = delete;
     keyed_rooms& operator=(keyed_rooms const&) = delete;
     ~keyed_rooms() {
@@ -118,6 +123,11 @@ public:
         queueing_ = next;
         ++epoch_;
     }
+    /// Records that the pause has another end.
+    void pause_changes() noexcept {
+        ++pauses_;
+        ++epoch_;
+    }
 
     /// Applies the events for all rooms that the room has missed. Call it before any event in the room.
     void tell(own_room& r) noexcept {
@@ -129,6 +139,9 @@ public:
         if (r.cancels != cancels_)
             r.room.cancel_all();
         r.cancels = cancels_;
+        if (r.pauses != pauses_)
+            r.room.reprice();
+        r.pauses = pauses_;
         static_cast<list_hook<in_rooms>&>(r).unlink();
         all_.push_back(r);
     }
@@ -186,9 +199,11 @@ private:
     }
 
     published<queue_options>::version queueing_;
+    pause const& pause_;
     doors doors_ = doors::open;
     std::uint64_t epoch_ = 0;    // grows with each event that concerns all rooms
     std::uint64_t cancels_ = 0;  // and with each `cancel_all`
+    std::uint64_t pauses_ = 0;   // and with each change of the pause
     std::uint64_t waiting_ = 0;
     amount waiting_for_ = 0;
     wait_recorder waits_;

@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/room/pause.hpp>
 #include <weir/error.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
@@ -71,15 +72,15 @@ public:
     /// Returns why the next request of the walk must leave; no error if it stays. `in_order`: requests are always
     /// served in order of arrival.
     template <class Policy>
-    [[nodiscard]] error_code look_at(operation& op, Policy const& policy, bool is_shut,
-                                     bool in_order, time_point now) noexcept {
+    [[nodiscard]] error_code look_at(operation& op, Policy const& policy, pause const& p,
+                                     bool is_shut, bool in_order, time_point now) noexcept {
         if (is_shut)
             return errc::closed;
         if (cancels(op.number))
             return boost::asio::error::operation_aborted;
         if (!reprices_)
             return {};
-        if (auto const ec = look_again_at(op, policy, in_order ? kept_ : 0, now))
+        if (auto const ec = look_again_at(op, policy, p, in_order ? kept_ : 0, now))
             return ec;
         op.seen_by_sweep = number_;
         kept_ += op.count;
@@ -97,9 +98,10 @@ private:
     // Returns whether it can still be granted, and in time.
     template <class Policy>
     [[nodiscard]] static error_code look_again_at(operation const& op, Policy const& policy,
-                                                  amount ahead, time_point now) noexcept {
+                                                  pause const& p, amount ahead,
+                                                  time_point now) noexcept {
         bool const fits = op.count <= policy.capacity();
-        auto const ready = fits ? policy.ready_at(op.count, ahead, now) : unknown;
+        auto const ready = fits ? p.ready_at(policy, op.count, ahead, now) : unknown;
         if constexpr (fed_policy<Policy>) {
             if (ready == unknown && policy.barred(now))
                 return errc::unavailable;

@@ -37,10 +37,11 @@ public:
     using gate_type = gate<Policy>;
     using line_type = waiting_line<Queue>;
 
-    /// Constructs a gate whose permits carry `key`. Waits are recorded in `waits`.
+    /// Constructs a gate whose permits carry `key`, and which grants nothing during `p`. Waits are recorded in
+    /// `waits`.
     turns(permit_issuer& issuer, Policy&& policy, queue_options const& queueing, std::uint64_t key,
-          wait_recorder& waits)
-        : gate_(issuer, std::move(policy), key),
+          pause const& p, wait_recorder& waits)
+        : gate_(issuer, std::move(policy), key, p),
           queueing_(queueing),
           waits_(waits),
           line_(queueing) {}
@@ -82,11 +83,11 @@ public:
     [[nodiscard]] time_point turn_of(request const& r, amount evicted,
                                      time_point now) const noexcept {
         if (!line_.bars(r, now))
-            return policy().ready_at(r.count(), 0, now);
+            return gate_.ready_at(r.count(), 0, now);
         if (sweep_.is_under_way())
             return unknown;
         auto const ahead = line_.ahead_of_new(r, now);
-        return policy().ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
+        return gate_.ready_at(r.count(), std::max<amount>(ahead - evicted, 0), now);
     }
     /// Returns what to report about the rejection of a request for `n` permits that could be granted at `ready`.
     [[nodiscard]] rejected rejection(error_code ec, amount n, time_point ready,
@@ -132,7 +133,7 @@ public:
     [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) const noexcept {
         if (!line_.foresees() || sweep_.is_under_way())
             return unknown;
-        return policy().ready_at(op.count, line_.asked() - op.count, now);
+        return gate_.ready_at(op.count, line_.asked() - op.count, now);
     }
     /// Puts `by` in the position of `op`. No event affects `op` from then on.
     void replace(operation& op, operation& by) noexcept {
@@ -157,7 +158,7 @@ public:
             return {.rejected = errc::exceeds_capacity};
         bool const barred = waits ? !line_.is_first(e, now) : !line_.empty();
         auto const ahead = waits || !barred ? 0 : line_.ahead_of_new(e.count, now);
-        auto const ready = policy().ready_at(e.count, ahead, now);
+        auto const ready = gate_.ready_at(e.count, ahead, now);
         if (barred && (sweep_.is_under_way() || ready <= now))
             return {};
         return chain_turn::at(!barred && ready <= now, ready, now);
@@ -203,7 +204,7 @@ public:
         sweep_.cancel_before(next_number_);
         line_.begin_sweep();
     }
-    /// Records that the policy has other options.
+    /// Records that the grant times have changed: the policy has other options, or the pause has another end.
     void reprice() noexcept {
         if (line_.empty() && !line_.has_chains())
             return;
@@ -216,7 +217,7 @@ public:
             return;
         bool const has_deadlines = line_.has_chains() || line_.next_deadline() != never;
         auto const* const first = line_.oldest();
-        bool const is_predictable = !first || policy().ready_at(first->count, 0, now) != unknown;
+        bool const is_predictable = !first || gate_.ready_at(first->count, 0, now) != unknown;
         if (has_deadlines && is_predictable && sweep_.fall_into_debt())
             line_.begin_sweep();
     }
@@ -269,8 +270,8 @@ public:
         auto const expiry = line_.next_deadline();
         auto const at = std::min(expiry, line_.next_event(now));
         auto const turn = [&](amount n) {
-            return std::min(at,
-                            wake_time(policy(), n, expiry, queueing_.tolerance, now, last_alarm));
+            return std::min(at, wake_time(policy(), gate_.pause(), n, expiry, queueing_.tolerance,
+                                          now, last_alarm));
         };
         auto const* const head = line_.next(now);
         if (auto const* const chain = line_.chain_before(head)) {
@@ -329,9 +330,8 @@ private:
         }
         bool const may_return =
             ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;
-        return may_return
-                   ? policy().ready_at(op.count, line_.ahead_of_new(op.asked_for(), now), now)
-                   : unknown;
+        return may_return ? gate_.ready_at(op.count, line_.ahead_of_new(op.asked_for(), now), now)
+                          : unknown;
     }
 
     // Grants the requests whose turn it is.
@@ -339,7 +339,7 @@ private:
         for (; budget > 0; --budget) {
             operation* const op = line_.next(now);
             if (chain_entry* const chain = line_.chain_before(op)) [[unlikely]] {
-                if (!chain->ready && policy().ready_at(chain->count, 0, now) <= now)
+                if (!chain->ready && gate_.ready_at(chain->count, 0, now) <= now)
                     line_.chains()->call(*chain->op);
                 break;  // the thread that called it continues
             }
@@ -347,7 +347,7 @@ private:
                 break;
             if (op->deadline < now) {
                 remove(*op, errc::timed_out, now);
-            } else if (policy().ready_at(op->count, 0, now) <= now) {
+            } else if (gate_.ready_at(op->count, 0, now) <= now) {
                 auto const n = gate_.share(op->count, op->count + op->more, now);
                 line_.grant(*op, n, now);
                 take_out(*op);
@@ -377,7 +377,8 @@ private:
         }
         for (; budget > 0 && !line_.is_swept(); --budget) {
             operation& op = *line_.step_sweep();
-            auto const ec = sweep_.look_at(op, policy(), gate_.is_shut(), line_.foresees(), now);
+            auto const ec =
+                sweep_.look_at(op, policy(), gate_.pause(), gate_.is_shut(), line_.foresees(), now);
             if (ec)
                 remove(op, ec, now);
         }
