@@ -1,4 +1,6 @@
 #include <weir/amount.hpp>
+#include <weir/permit.hpp>
+#include <weir/seats.hpp>
 
 #include "support/says.hpp"
 
@@ -18,9 +20,8 @@ using weir::request;
 
 namespace {
 
-using integers = boost::mp11::mp_list<char, signed char, unsigned char, wchar_t, char8_t, char16_t,
-                                      char32_t, short, unsigned short, int, unsigned, long,
-                                      unsigned long, long long, unsigned long long>;
+using integers = boost::mp11::mp_list<signed char, unsigned char, short, unsigned short, int,
+                                      unsigned, long, unsigned long, long long, unsigned long long>;
 
 enum plain_enum { one };
 enum class scoped_enum { one };
@@ -35,9 +36,25 @@ constexpr bool cannot_ask =
 
 static_assert(asks<int> && asks<int&> && asks<int const> && asks<std::size_t> && asks<std::int8_t>);
 static_assert(cannot_ask<bool> && cannot_ask<bool&> && cannot_ask<bool const>);
+static_assert(cannot_ask<char> && cannot_ask<char const&> && cannot_ask<wchar_t>);
+static_assert(cannot_ask<char8_t> && cannot_ask<char16_t> && cannot_ask<char32_t>);
 static_assert(cannot_ask<double> && cannot_ask<float>);
 static_assert(cannot_ask<void*> && cannot_ask<std::nullptr_t> && cannot_ask<char const*>);
 static_assert(cannot_ask<plain_enum> && cannot_ask<scoped_enum>);
+
+// {2, 3} could mean a class, a flow, or a maximum.
+static_assert(!std::is_constructible_v<request, int, int>);
+static_assert(!std::is_constructible_v<request, int, int, int>);
+static_assert(request::between(2, 3).max() == 3);
+
+template <class T>
+concept is_an_amount = requires(weir::permit p, weir::seats l, T n) {
+    p.settle(n);
+    p.split(n);
+    l.charge(n);
+};
+static_assert(is_an_amount<int> && is_an_amount<std::uint64_t> && is_an_amount<amount>);
+static_assert(!is_an_amount<request> && !is_an_amount<char> && !is_an_amount<double>);
 
 static_assert(request().count() == 1);
 static_assert(request(7).count() == 7);

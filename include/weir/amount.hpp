@@ -5,7 +5,6 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace weir {
@@ -33,17 +32,46 @@ struct standing {
 /// The last class of `standing::priority`.
 inline constexpr int last_priority = 7;
 
-/// The number of permits that a request asks for, of any integral type but `bool`, and its `standing` in the queue.
+namespace detail {
+
+/// An integer that is a number: neither a `bool` nor a character.
+template <class T>
+concept number =
+    std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
+    !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> && !std::same_as<T, char16_t> &&
+    !std::same_as<T, char32_t>;
+
+/// A number above every amount of permits.
+inline constexpr amount excessive = std::numeric_limits<amount>::max() >> 4;
+static_assert(max_amount < excessive);
+
+/// Returns `n`, or `excessive` if `n` is greater.
+///
+/// @throws std::invalid_argument if `n` is negative; `what` names it
+template <number T>
+[[nodiscard]] constexpr amount checked_amount(T n, char const* what) {
+    if constexpr (std::signed_integral<T>) {
+        if (n < 0)
+            throw std::invalid_argument("weir: " + std::string(what) + " " + std::to_string(n) +
+                                        " permits; the number must not be negative");
+    }
+    return std::cmp_greater(n, excessive) ? excessive : static_cast<amount>(n);
+}
+
+}  // namespace detail
+
+/// The number of permits that a request asks for, and its `standing` in the queue. The number may have any integral
+/// type except `bool` and the character types.
 ///
 ///     co_await calls.enter(2, 1s);
 ///     co_await calls.enter({2, {.priority = 1}}, 1s);
 ///     co_await calls.enter({1, {.flow = tenant}}, 1s);
-///     co_await bytes.enter({1'024, 65'536}, 1s);         // all available permits, at least 1,024
+///     co_await bytes.enter(weir::request::between(1'024, 65'536), 1s);   // all available permits, at least 1,024
 ///
 /// A request for 0 permits is granted immediately. A negative number and an invalid class throw
 /// `std::invalid_argument`; a number above `max_amount` is rejected with `errc::exceeds_capacity`.
 ///
-/// A request for `min` to `max` waits until `min` permits can be granted, and then gets all available permits up to
+/// A request `between` `min` and `max` waits until `min` permits can be granted, and then gets all available permits up to
 /// `max`: `permit::count()` is their number. Everything else depends on `min`: its grant time, its rejections, its part
 /// of the queue, and the permits that a `chain` takes. It has a class, but no flow.
 class request {
@@ -52,24 +80,22 @@ public:
     constexpr request() noexcept = default;
 
     /// A request for `n` permits.
-    template <std::integral T>
-        requires(!std::same_as<std::remove_cv_t<T>, bool>)
+    template <detail::number T>
     constexpr request(T n) : packed_(packed(checked(n), standing().priority)) {}
 
     /// A request for `n` permits with a class or a flow.
-    template <std::integral T>
-        requires(!std::same_as<std::remove_cv_t<T>, bool>)
+    template <detail::number T>
     constexpr request(T n, standing const& how)
         : flow_or_max_(how.flow), packed_(packed(checked(n), checked_class(how.priority))) {}
 
-    /// A request for `min` to `max` permits.
+    /// Returns a request for all available permits, but at least `min` and at most `max`, with a class.
     ///
     /// @throws std::invalid_argument unless 1 <= `min` <= `max`
-    template <std::integral T, std::integral U>
-        requires(!std::same_as<std::remove_cv_t<T>, bool> &&
-                 !std::same_as<std::remove_cv_t<U>, bool>)
-    constexpr request(T min, U max, int priority = standing().priority)
-        : request(checked(min), checked(max), checked_class(priority), range_tag()) {}
+    template <detail::number T, detail::number U>
+    [[nodiscard]] static constexpr request between(T min, U max,
+                                                   int priority = standing().priority) {
+        return request(checked(min), checked(max), checked_class(priority), range_tag());
+    }
 
     /// Returns the minimum number of permits.
     [[nodiscard]] constexpr amount count() const noexcept { return packed_ >> flag_bits; }
@@ -89,8 +115,8 @@ public:
 private:
     static constexpr amount range_flag = last_priority + 1;
     static constexpr int flag_bits = 4;
-    static constexpr amount max_count = std::numeric_limits<amount>::max() >> flag_bits;
-    static_assert(range_flag < 1 << flag_bits && max_amount < max_count);
+    static_assert(range_flag < 1 << flag_bits &&
+                  detail::excessive <= std::numeric_limits<amount>::max() >> flag_bits);
 
     struct range_tag {};
     constexpr request(amount min, amount max, int priority, range_tag)
@@ -105,13 +131,7 @@ private:
 
     template <class T>
     static constexpr amount checked(T n) {
-        if constexpr (std::signed_integral<T>) {
-            if (n < 0)
-                throw std::invalid_argument("weir: a request for " + std::to_string(n) +
-                                            " permits; the number must not be negative");
-        }
-        // Promoted, since characters are integral but cannot be compared.
-        return std::cmp_greater(+n, max_count) ? max_count : static_cast<amount>(n);
+        return detail::checked_amount(n, "a request for");
     }
 
     static constexpr int checked_class(int priority) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/amount.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -27,12 +29,6 @@ concept standard_hashable = requires(Key const& key) {
     { std::hash<Key>()(key) } -> std::convertible_to<std::size_t>;
 };
 
-/// An integer that is a number: neither a `bool` nor a character.
-template <class T>
-concept number =
-    std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
-    !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> && !std::same_as<T, char16_t> &&
-    !std::same_as<T, char32_t>;
 template <class T>
 concept scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 

@@ -370,10 +370,10 @@ public:
     /// Takes `n` permits of `key` immediately, even if they are not free, like `basic_limiter::charge`.
     ///
     /// The permit is also empty if the key is new and the limiter cannot keep another key.
-    template <class Like>
-    permit charge(Like const& key, request n) {
+    template <class Like, detail::number T>
+    permit charge(Like const& key, T n) {
         auto const who = look_up(key);
-        return core_for(who).charge(n.count(), who);
+        return core_for(who).charge(detail::checked_amount(n, "charge"), who);
     }
 
     /// Returns one key as a part of a `chain`, for `n` permits. Keeps a copy of the key.

@@ -346,7 +346,10 @@ public:
     ///
     /// @throws std::bad_alloc if the debt cannot be recorded
     /// @throws std::invalid_argument if `n` exceeds `max_amount`; in both cases nothing is taken
-    permit charge(request n) { return core().charge(n.count()); }
+    template <detail::number T>
+    permit charge(T n) {
+        return core().charge(detail::checked_amount(n, "charge"));
+    }
 
     /// Returns this limiter as a part of a `chain`, for `n` permits.
     [[nodiscard]] auto with(request n = {}) const {

@@ -142,14 +142,20 @@ public:
     /// @throws std::bad_alloc if a debt cannot be recorded
     /// @throws std::length_error if more was used of a key of `keyed` that was forgotten, and the limiter cannot keep
     ///   it again; after an exception nothing has changed
-    void settle(request actual);
+    template <detail::number T>
+    void settle(T actual) {
+        settle_to(detail::checked_amount(actual, "settle to"));
+    }
 
     /// Moves `n` permits from this object into another permit object.
     ///
     /// If this is empty, so is the result, whatever `n` is.
     ///
     /// @throws std::invalid_argument if this is not empty and `n > count()`
-    [[nodiscard]] permit split(request n);
+    template <detail::number T>
+    [[nodiscard]] permit split(T n) {
+        return split_off(detail::checked_amount(n, "split off"));
+    }
 
     /// Moves the permits of `other` into this object; `other` is empty afterwards. If `other` is empty, nothing
     /// happens; if this is empty, `other` is moved here.
@@ -208,6 +214,9 @@ private:
 
     // The last member of a grant is -1 - its wait. A permit that was never granted stores a `rejected` in the other three: the
     // capacity + 1, or 0; the name; the permits of the request if there is a capacity, or else `retry_after`.
+    void settle_to(amount n);
+    [[nodiscard]] permit split_off(amount n);
+
     detail::permit_issuer* issuer_ = nullptr;
     amount count_ = 0;
     detail::permit_origin origin_;

@@ -13,10 +13,9 @@ constexpr std::uint64_t no_ticket = 0;
 
 }  // namespace
 
-void permit::settle(request actual) {
+void permit::settle_to(amount n) {
     if (!issuer_)
         return;
-    auto const n = actual.count();
     detail::check_option("permit", "the settled amount", n, 0, max_amount);
     if (n < count_)
         issuer_->refund(count_ - n, origin_);
@@ -27,15 +26,15 @@ void permit::settle(request actual) {
         origin_.ticket = no_ticket;
 }
 
-permit permit::split(request n) {
+permit permit::split_off(amount n) {
     if (!issuer_)
         return {};
-    detail::check_option("permit", "the part to split off", n.count(), 0, count_);
+    detail::check_option("permit", "the part to split off", n, 0, count_);
     issuer_->split(origin_);
-    permit part(issuer_, n.count(), origin_, time_);
-    if (n.count() == 0)
+    permit part(issuer_, n, origin_, time_);
+    if (n == 0)
         part.origin_.ticket = no_ticket;
-    count_ -= n.count();
+    count_ -= n;
     if (count_ == 0)
         origin_.ticket = no_ticket;
     return part;

@@ -6,9 +6,11 @@
 #include "support/virtual_limiters.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
@@ -335,6 +337,78 @@ BOOST_AUTO_TEST_CASE(outlives_its_limiters) {
     BOOST_TEST((ended == errc::closed));
     error_code ec;
     BOOST_TEST((!door.try_enter(ec) && ec == errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(without_limiters_grants_each_request) {
+    asio::io_context ctx;
+    any_chain door;
+    error_code ec = errc::closed;
+    auto turn = door.try_enter(ec);
+    BOOST_TEST((turn && !ec && turn.size() == 0U && turn.waited() == 0s));
+    any_chain_permit moved = std::move(turn);
+    BOOST_TEST((moved && !turn));
+    moved.report(weir::outcome::success);
+    turn = std::move(moved);
+    BOOST_TEST((turn && !moved));
+    turn.leave();
+    BOOST_TEST(!turn);
+    turn = door.try_enter();
+    turn.refund();
+    BOOST_TEST(!turn);
+    BOOST_TEST((door.get_executor() == asio::any_io_executor(asio::system_executor())));
+
+    asio::cancellation_signal signal;
+    int calls = 0;
+    auto callback = [&](error_code failed, any_chain_permit const& permit) {
+        calls += !failed && permit ? 1 : 0;
+    };
+    door.async_enter(asio::bind_executor(ctx, callback));
+    door.async_enter(
+        0s, asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(ctx, callback)));
+    any_chain(ctx.get_executor()).async_enter(callback);
+    signal.emit(asio::cancellation_type::terminal);
+    BOOST_TEST(calls == 0);
+    settle(ctx);
+    BOOST_TEST(calls == 3);
+
+    // With limiters it is a chain like any other.
+    seats a{ctx, {.seats = 1}};
+    door.add(a);
+    BOOST_TEST((door.get_executor() == a.get_executor()));
+    auto const one = door.try_enter();
+    BOOST_TEST((one && !door.try_enter()));
+}
+
+BOOST_AUTO_TEST_CASE(with_an_executor_of_its_own_type_needs_a_limiter_or_an_executor) {
+    using executor = asio::io_context::executor_type;
+    asio::io_context ctx;
+    weir::basic_any_chain<executor> door;
+    BOOST_TEST(bool(door.try_enter()));
+    BOOST_CHECK_THROW(static_cast<void>(door.enter()), std::logic_error);
+    weir::basic_any_chain<executor> const placed(ctx.get_executor());
+    BOOST_TEST((placed.get_executor() == ctx.get_executor()));
+}
+
+// The limiters are on virtual time, which has another epoch than the steady clock.
+BOOST_AUTO_TEST_CASE(deadlines_are_instants_of_the_steady_clock) {
+    asio::io_context ctx;
+    seats a{ctx, {.seats = 1}};
+    auto const seat = a.try_enter();
+    any_chain door{a};
+    auto const start = clock::now();
+    std::vector<duration> ended;
+    auto callback = [&](error_code ec, any_chain_permit const&) {
+        BOOST_TEST(ec == errc::timed_out);
+        ended.push_back(clock::now() - start);
+    };
+    auto const now = std::chrono::steady_clock::now();
+    door.async_enter_until(now + 24h, callback);
+    door.async_enter_until(now - 1h, callback);
+    run_for(ctx, 0s);
+    BOOST_TEST_REQUIRE(ended.size() == 1U);
+    run_for(ctx, 25h);
+    BOOST_TEST_REQUIRE(ended.size() == 2U);
+    BOOST_TEST((ended[1] > 23h && ended[1] < 24h + 1s));  // the steady clock runs during this test
 }
 
 BOOST_AUTO_TEST_CASE(rejects_invalid_options) {

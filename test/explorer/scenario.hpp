@@ -135,7 +135,7 @@ struct scenario {
 
 /// Returns the request of an action.
 [[nodiscard]] inline weir::request asked_by(amount n, amount more, weir::standing const& how) {
-    return more == 0 ? weir::request(n, how) : weir::request(n, n + more, how.priority);
+    return more == 0 ? weir::request(n, how) : weir::request::between(n, n + more, how.priority);
 }
 
 /// Describes an action of the scenario.

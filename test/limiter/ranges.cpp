@@ -32,13 +32,13 @@ BOOST_AUTO_TEST_SUITE(a_request_for_a_range)
 BOOST_AUTO_TEST_CASE(is_granted_as_many_as_are_free) {
     asio::io_context ctx;
     seats kitchen(ctx, {.seats = 10});
-    BOOST_TEST(kitchen.try_enter({2, 4}).count() == 4);
+    BOOST_TEST(kitchen.try_enter(request::between(2, 4)).count() == 4);
     auto held = kitchen.try_enter(7);
-    auto three = kitchen.try_enter({1, 100});  // the maximum is above the capacity
+    auto three = kitchen.try_enter(request::between(1, 100));  // the maximum is above the capacity
     BOOST_TEST(three.count() == 3);
     held.leave();
     error_code ec;
-    auto const none = kitchen.try_enter({8, 9}, ec);
+    auto const none = kitchen.try_enter(request::between(8, 9), ec);
     BOOST_TEST(!none);
     BOOST_TEST(ec == errc::no_permit);
     BOOST_TEST(kitchen.stats().in_use == 3);
@@ -55,10 +55,10 @@ BOOST_AUTO_TEST_CASE(waits_for_its_minimum) {
         BOOST_TEST(!ec);
         granted.emplace_back(clock::now() - begin, p.count());
     };
-    bytes.async_enter(request(5, 20), note);
-    bytes.async_enter(request(5, 20), note);
+    bytes.async_enter(request::between(5, 20), note);
+    bytes.async_enter(request::between(5, 20), note);
     run_for(ctx, 2s);
-    bytes.async_enter(request(5, 20), note);  // 10 more permits are free by now
+    bytes.async_enter(request::between(5, 20), note);  // 10 more permits are free by now
     run_for(ctx, 1s);
     using entry = std::pair<weir::duration, amount>;
     BOOST_TEST((granted == std::vector<entry>{{500ms, 5}, {1s, 5}, {2s, 10}}));
@@ -70,7 +70,9 @@ BOOST_AUTO_TEST_CASE(is_granted_the_permits_that_are_free_at_the_grant) {
     auto five = kitchen.try_enter(5);
     std::array<permit, 2> got;
     for (auto& place : got)
-        kitchen.async_enter(request(1, 3), [&](error_code, permit p) { place = std::move(p); });
+        kitchen.async_enter(request::between(1, 3), [&](error_code, permit p) {
+            place = std::move(p);
+        });
     BOOST_TEST(kitchen.stats().waiting_for == 2);
     five.leave();
     settle(ctx);
@@ -87,13 +89,13 @@ BOOST_AUTO_TEST_CASE(is_rejected_by_its_minimum) {
     weir::testing::limiter<weir::token_bucket> bytes(
         ctx, {.rate = {10, 1s}, .burst = 100, .initial = 0});
     error_code ec;
-    BOOST_TEST(!bytes.try_enter({101, 200}, ec));
+    BOOST_TEST(!bytes.try_enter(request::between(101, 200), ec));
     BOOST_TEST(ec == errc::exceeds_capacity);
-    auto const later = bytes.try_enter({30, 90}, ec);
+    auto const later = bytes.try_enter(request::between(30, 90), ec);
     BOOST_TEST(ec == errc::no_permit);
     BOOST_TEST((later.retry_after() == weir::duration(3s)));
     int rejected = 0;
-    bytes.async_enter(request(30, 90), 2s, [&](error_code why, permit p) {
+    bytes.async_enter(request::between(30, 90), 2s, [&](error_code why, permit p) {
         BOOST_TEST(why == errc::deadline_unreachable);
         BOOST_TEST((p.retry_after() == weir::duration(3s)));
         ++rejected;
@@ -103,13 +105,14 @@ BOOST_AUTO_TEST_CASE(is_rejected_by_its_minimum) {
 }
 
 BOOST_AUTO_TEST_CASE(with_min_above_max_throws) {
-    BOOST_CHECK_EXCEPTION(request(5, 4), std::invalid_argument, [](auto const& e) {
-        return std::string(e.what()).find("for 5 to 4 permits") != std::string::npos;
-    });
-    BOOST_CHECK_THROW(request(0, 4), std::invalid_argument);
-    BOOST_CHECK_THROW(request(-1, 4), std::invalid_argument);
-    BOOST_CHECK_THROW(request(1, 4, 8), std::invalid_argument);
-    request const r(2, weir::max_amount, 7);
+    BOOST_CHECK_EXCEPTION(
+        static_cast<void>(request::between(5, 4)), std::invalid_argument, [](auto const& e) {
+            return std::string(e.what()).find("for 5 to 4 permits") != std::string::npos;
+        });
+    BOOST_CHECK_THROW(static_cast<void>(request::between(0, 4)), std::invalid_argument);
+    BOOST_CHECK_THROW(static_cast<void>(request::between(-1, 4)), std::invalid_argument);
+    BOOST_CHECK_THROW(static_cast<void>(request::between(1, 4, 8)), std::invalid_argument);
+    request const r = request::between(2, weir::max_amount, 7);
     BOOST_TEST(r.count() == 2);
     BOOST_TEST(r.max() == weir::max_amount);
     BOOST_TEST(r.priority() == 7);
@@ -124,10 +127,11 @@ BOOST_AUTO_TEST_CASE(can_be_for_a_key) {
     weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, weir::testing::timer> tables(
         ctx, {.seats = 3});
     auto two = tables.try_enter(1, 2);
-    BOOST_TEST(tables.try_enter(2, {2, 9}).count() == 3);
-    BOOST_TEST(tables.try_enter(1, {1, 9}).count() == 1);
+    BOOST_TEST(tables.try_enter(2, request::between(2, 9)).count() == 3);
+    BOOST_TEST(tables.try_enter(1, request::between(1, 9)).count() == 1);
     permit got;
-    tables.async_enter(1, request(2, 9), 1s, [&](error_code, permit p) { got = std::move(p); });
+    tables.async_enter(1, request::between(2, 9), 1s,
+                       [&](error_code, permit p) { got = std::move(p); });
     settle(ctx);
     BOOST_TEST(!got);
     two.leave();
@@ -143,7 +147,7 @@ BOOST_AUTO_TEST_CASE(gets_only_its_share_in_the_order_fair) {
     amount of_range = 0;
     amount of_key = 0;
     for (int i = 0; i < 400; ++i) {
-        bytes.async_enter(request(1, 20), [&](error_code ec, permit p) {
+        bytes.async_enter(request::between(1, 20), [&](error_code ec, permit p) {
             if (!ec)
                 of_range += p.count();
         });
@@ -187,7 +191,7 @@ BOOST_AUTO_TEST_CASE(follows_the_documented_rule) {
                 auto const least = random.between(1, all);
                 auto& c = callers.emplace_back(caller{least, least + random.between(0, 5), 0, {}});
                 line.push_back(callers.size() - 1);
-                kitchen.async_enter(request(c.min, c.max), [&c](error_code, permit p) {
+                kitchen.async_enter(request::between(c.min, c.max), [&c](error_code, permit p) {
                     c.got = std::move(p);
                 });
             } else if (auto& c = callers[in % callers.size()]; c.got) {

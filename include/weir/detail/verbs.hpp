@@ -49,7 +49,7 @@ template <class Core, class Executor, class Start, class F>
 
 /// Returns a request for the permits that are available now: at least 1, and at most `max`.
 [[nodiscard]] inline request up_to(request const& max) {
-    return max.count() == 0 ? max : request(1, max.count(), max.priority());
+    return max.count() == 0 ? max : request::between(1, max.count(), max.priority());
 }
 
 }  // namespace weir::detail
