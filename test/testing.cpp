@@ -1,4 +1,8 @@
+#include <weir/keyed.hpp>
+#include <weir/pool.hpp>
 #include <weir/seats.hpp>
+#include <weir/shared/limiter.hpp>
+#include <weir/shared/seats.hpp>
 #include <weir/sliding_log.hpp>
 #include <weir/testing.hpp>
 
@@ -85,6 +89,19 @@ static_assert(std::same_as<timer::rebind_executor<asio::io_context::executor_typ
                            weir::testing::basic_timer<asio::io_context::executor_type>>);
 static_assert(std::same_as<weir::testing::limiter<weir::seats>::policy_type, weir::policy::seats>);
 static_assert(std::same_as<weir::testing::limiter<weir::seats>::clock_type, weir::testing::clock>);
+static_assert(
+    std::same_as<weir::testing::keyed<int, weir::seats>,
+                 weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, timer>>);
+static_assert(std::same_as<weir::testing::keyed<int, weir::policy::seats>,
+                           weir::testing::keyed<int, weir::seats>>);
+static_assert(
+    std::same_as<weir::testing::pool<int>, weir::basic_pool<int, asio::any_io_executor, timer>>);
+static_assert(std::same_as<weir::testing::limiter<weir::shared_seats>,
+                           weir::basic_shared_seats<asio::any_io_executor, timer>>);
+static_assert(std::same_as<weir::testing::limiter<weir::shared_interval>,
+                           weir::basic_shared_interval<asio::any_io_executor, timer>>);
+static_assert(std::same_as<weir::testing::limiter<weir::shared_token_bucket>,
+                           weir::basic_shared_token_bucket<asio::any_io_executor, timer>>);
 
 BOOST_FIXTURE_TEST_SUITE(the_virtual_clock, some_time)
 

@@ -195,7 +195,6 @@ using boottime_timer = basic_boottime_timer<>;
 /// A limiter such as `weir::sliding_log` on `boottime_clock`: its time passes while the machine sleeps, so a daily
 /// limit is free again after a night. By default the time of a limiter stops during sleep.
 template <class Limiter>
-using boottime = basic_limiter<typename Limiter::policy_type, typename Limiter::executor_type,
-                               basic_boottime_timer<typename Limiter::executor_type>>;
+using boottime = detail::with_timer_t<Limiter, basic_boottime_timer>;
 
 }  // namespace weir

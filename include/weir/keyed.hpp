@@ -681,20 +681,6 @@ private:
     std::unique_ptr<everything> all_;
 };
 
-namespace detail {
-
-template <class Limiter>
-struct policy_of {
-    using type = Limiter;
-};
-template <class Limiter>
-    requires requires { typename Limiter::policy_type; }
-struct policy_of<Limiter> {
-    using type = typename Limiter::policy_type;
-};
-
-}  // namespace detail
-
 /// Limits each of many keys, such as clients, by a policy, such as `policy::seats`, or by the policy of a limiter, such
 /// as `seats`; see `basic_keyed`.
 template <class Key, class Policy>

@@ -504,4 +504,34 @@ private:
     handle_type handle_;
 };
 
+namespace detail {
+
+/// The policy that a limiter or a policy names.
+template <class T>
+struct policy_of {
+    using type = T;
+};
+template <class Policy, class Executor, class Timer, class Queue>
+struct policy_of<basic_limiter<Policy, Executor, Timer, Queue>> {
+    using type = Policy;
+};
+
+/// The type of a limiter with another timer.
+template <class Limiter, class Timer>
+struct with_timer {
+    static_assert(!std::is_same_v<Timer, Timer>,
+                  "weir: only a limiter without keys, such as weir::seats, can be named here. For "
+                  "others use weir::testing::keyed and weir::testing::pool, or name the timer as "
+                  "an argument of the template");
+    using type = Limiter;
+};
+template <class Policy, class Executor, class Before, class Queue, class Timer>
+struct with_timer<basic_limiter<Policy, Executor, Before, Queue>, Timer> {
+    using type = basic_limiter<Policy, Executor, Timer, Queue>;
+};
+template <class Limiter, template <class> class Timer>
+using with_timer_t = typename with_timer<Limiter, Timer<typename Limiter::executor_type>>::type;
+
+}  // namespace detail
+
 }  // namespace weir

@@ -78,7 +78,7 @@ namespace weir {
 /// thread while another thread closes the pool may exist until the pool is destroyed. `make` and `check` exist until
 /// their last call has ended.
 ///
-/// Virtual time: use `basic_pool<T, asio::any_io_executor, testing::timer>`.
+/// Virtual time: use `testing::pool<T>`.
 ///
 /// Cost: an immediate checkout takes one lock, the limiter's, and so does a return. They read the clock only with
 /// `max_age`, `max_idle` or `max_hold`, or with a check and a `check_after` above 0.

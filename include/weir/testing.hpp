@@ -1,7 +1,9 @@
 #pragma once
 
 #include <weir/error.hpp>
+#include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
+#include <weir/order.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -16,6 +18,15 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+
+namespace weir {
+
+template <class Key, class Policy, class Executor, class Timer, class Hash, class Queue>
+class basic_keyed;
+template <class T, class Executor, class Timer>
+class basic_pool;
+
+}  // namespace weir
 
 /// Virtual time for tests. A test of a day of virtual time takes milliseconds, and has the same result each time.
 ///
@@ -157,10 +168,20 @@ private:
 /// A timer on the virtual clock; see `basic_timer`.
 using timer = basic_timer<>;
 
-/// A limiter, such as `weir::seats`, on virtual time.
+/// A limiter on virtual time: `limiter<weir::seats>` for `weir::seats`. It may be a shared limiter, but not a limiter by
+/// key. A `weir::chain` of such limiters is on virtual time too.
 template <class Limiter>
-using limiter = basic_limiter<typename Limiter::policy_type, typename Limiter::executor_type,
-                              basic_timer<typename Limiter::executor_type>>;
+using limiter = weir::detail::with_timer_t<Limiter, basic_timer>;
+
+/// A limiter by key on virtual time: `keyed<int, weir::seats>` for `weir::keyed<int, weir::seats>`. Include
+/// weir/keyed.hpp.
+template <class Key, class Policy>
+using keyed = basic_keyed<Key, typename weir::detail::policy_of<Policy>::type,
+                          boost::asio::any_io_executor, timer, key_hash, order::any>;
+
+/// A pool on virtual time: `pool<tcp::socket>` for `weir::pool<tcp::socket>`. Include weir/pool.hpp.
+template <class T>
+using pool = basic_pool<T, boost::asio::any_io_executor, timer>;
 
 /// Returns the next expiry of the timers of `context`; `clock::time_point::max()` if there is no timer.
 [[nodiscard]] clock::time_point next_expiry(boost::asio::execution_context& context);

@@ -72,7 +72,7 @@ private:
     std::unique_ptr<body> it_;
 };
 
-using thing_pool = weir::basic_pool<thing, asio::any_io_executor, weir::testing::timer>;
+using thing_pool = weir::testing::pool<thing>;
 using thing_lease = weir::lease<thing>;
 
 /// The behaviour of a factory or a check.

@@ -286,4 +286,13 @@ public:
 /// An interval that many processes share, with the default executor and timer.
 using shared_interval = basic_shared_interval<>;
 
+template <class Policy, class Executor, class Before, class Timer>
+struct detail::with_timer<basic_shared_limiter<Policy, Executor, Before>, Timer> {
+    using type = basic_shared_limiter<Policy, Executor, Timer>;
+};
+template <class Executor, class Before, class Timer>
+struct detail::with_timer<basic_shared_interval<Executor, Before>, Timer> {
+    using type = basic_shared_interval<Executor, Timer>;
+};
+
 }  // namespace weir

@@ -217,4 +217,9 @@ private:
 /// Seats that many processes share, with the default executor and timer.
 using shared_seats = basic_shared_seats<>;
 
+template <class Executor, class Before, class Timer>
+struct detail::with_timer<basic_shared_seats<Executor, Before>, Timer> {
+    using type = basic_shared_seats<Executor, Timer>;
+};
+
 }  // namespace weir
