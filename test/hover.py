@@ -26,12 +26,17 @@ SOURCE = """#include <weir/weir.hpp>
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
+void work();
+asio::awaitable<int> make();
+
 asio::awaitable<void> use(asio::io_context& context) {
     weir::@seats workers{
         context, {.@seats = 3}, {.@max_waiting = 100, .@patience = 1s}};
     weir::@token_bucket calls{context, {.rate = {10, 1s}, .@burst = 20}};
     weir::@sliding_log log{context, {.limit = 10, .window = 60s}};
     weir::@keyed<std::string, weir::policy::seats> per_client{context, {.seats = 2}};
+
+    weir::@pool<int> things{context, make};
 
     auto one = co_await workers.@enter(150ms);
     auto two = co_await workers.@enter();
@@ -42,6 +47,13 @@ asio::awaitable<void> use(asio::io_context& context) {
     auto place = calls.@reserve();
     weir::@chain all{workers, per_client.@with("alice"), calls};
     auto seven = co_await all.@enter(1s);
+    auto eight = co_await per_client.@async_enter("alice", 1s);
+    auto nine = per_client.@try_enter_up_to("alice", 2);
+    auto ten = co_await workers.@async_enter_until(2, std::chrono::steady_clock::now());
+    auto eleven = co_await things.@checkout(1s);
+    auto twelve = co_await place.@enter();
+    co_await workers.@run(work);
+    static_cast<void>(weir::request::@between(2, 3));
     one.@leave();
     workers.@configure({.seats = 4});
     co_await workers.@async_drain(asio::use_awaitable);
