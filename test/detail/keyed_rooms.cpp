@@ -12,7 +12,8 @@ using rooms = weir::detail::keyed_rooms<int, weir::policy::rule_of_t<weir::polic
                                         weir::detail::any_queue>;
 
 BOOST_AUTO_TEST_CASE(keeps_the_newest_options_of_the_queues) {
-    rooms all(weir::queue_options{.max_waiting = 1});
+    weir::detail::pause const none;
+    rooms all(weir::queue_options{.max_waiting = 1}, none);
     all.set_queueing({{.max_waiting = 3}, 2});
     BOOST_TEST(all.queueing().max_waiting == 3);
     all.set_queueing({{.max_waiting = 2}, 1});
