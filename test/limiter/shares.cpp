@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(requests_of_no_partition_only_borrow) {
     auto plain = c.take({}, 5);
     c.come(1);
     c.come(of(weir::partition_flow("nobody")));
-    c.come({1, 3});  // a range has no flow
+    c.come(weir::request::between(1, 3));  // a range has no flow
     c.come(of(batch));
     BOOST_TEST(c.after(plain[0]) == "3");
     BOOST_TEST(c.after(plain[1]) == "0");
