@@ -171,12 +171,13 @@ void key_oracles::changes_rules() {
 }
 
 void key_oracles::section_ends(call& c) {
-    ++c.sections;
-    c.at = now();
+    auto const time = now();
+    if (++c.sections == 1)
+        c.at = time;
     c.told.reset();
     each_key_of(c.core, [&](int k) {
         auto& part = c.parts[static_cast<std::size_t>(k)];
-        of(k).unlocked(part, c.at);
+        of(k).unlocked(part, time);
         if (c.key != k)
             return;
         c.granted = part.granted;
@@ -195,6 +196,10 @@ bool key_oracles::idle(int core) {
 void key_oracles::judge_drains(call& c) {
     auto& core = of_core(c.core);
     bool const is_idle = idle(c.core);
+    bool was_idle_for_newcomer = true;
+    each_key_of(c.core, [&](int k) {
+        was_idle_for_newcomer = was_idle_for_newcomer && of(k).was_idle_for_newcomer();
+    });
     core.gone = core.gone || c.what == abandon || c.what == context_ends;
     if (c.what == cancel_all && c.key == call::every_key && c.sections == 1) {
         for (auto* r : core.drains)
@@ -216,7 +221,7 @@ void key_oracles::judge_drains(call& c) {
             continue;
         must(!r->cancelled || ec == aborted);
         if (!ec)
-            must(core.was_idle || is_idle);
+            must(core.was_idle || was_idle_for_newcomer || is_idle);
         else if (ec == aborted)
             must(r->cancelled || r->marked);
         else

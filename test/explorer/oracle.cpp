@@ -99,8 +99,8 @@ request* oracle::find(weir::detail::operation const* op) const {
 }
 
 void oracle::unlocked(call& c, time_point now) {
-    ++c.sections;
-    c.at = now;
+    if (++c.sections == 1)
+        c.at = now;
     gave_up_.clear();
     used_takes_ = 0;
     takes_for_the_line_ = false;
@@ -111,6 +111,7 @@ void oracle::unlocked(call& c, time_point now) {
 
     judge_before(c);
     look_at_the_line(c, now);
+    idle_for_newcomer_ = idle();
     switch (c.what) {
         case enter:
             judge_enter(c, now);

@@ -136,7 +136,7 @@ struct call {
     int sections = 0;
     bool granted = false;
     amount got = 0;
-    time_point at{};
+    time_point at{};                     // of the first section
     std::optional<error_code> expected;  // of try_enter and take_up
 };
 
@@ -173,6 +173,9 @@ public:
 
     // The present state, together with other keys of the same limiter.
     [[nodiscard]] bool idle() const;
+    /// Whether it was idle in the last section after due requests had left, and before the section decided on its own
+    /// request.
+    [[nodiscard]] bool was_idle_for_newcomer() const noexcept { return idle_for_newcomer_; }
     [[nodiscard]] std::uint64_t callers_waiting() const;
     [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
     [[nodiscard]] amount out() const noexcept { return out_; }
@@ -260,6 +263,7 @@ private:
     bool might_pass_ = false;          // the newcomer with new permits
     bool line_moved_ = false;          // in this section
     bool replaced_ = false;            // in this section a request was evicted for a newcomer
+    bool idle_for_newcomer_ = false;   // in this section
     request* fits_ = nullptr;          // the next in the queue, if it fitted
     time_point fits_since_{};
     amount out_ = 0;  // permits, as granted to callers
