@@ -78,7 +78,7 @@ void seats_try_enter(benchmark::State& state) {
             benchmark::DoNotOptimize(seats.try_enter());
         co_return;
     };
-    two_threads<Executor>(state, 1'000'000, make, work);
+    two_threads<Executor>(state, 50'000, make, work);
 }
 
 template <class Executor>
@@ -93,7 +93,7 @@ void seats_enter(benchmark::State& state) {
             benchmark::DoNotOptimize(seat.count());
         }
     };
-    two_threads<Executor>(state, 1'000'000, make, work);
+    two_threads<Executor>(state, 50'000, make, work);
 }
 
 template <class Executor>
@@ -106,16 +106,16 @@ void channel_send(benchmark::State& state) {
             seats.try_receive([](auto) {});
         }
     };
-    two_threads<Executor>(state, 10'000, make, work);
+    two_threads<Executor>(state, 5'000, make, work);
 }
 
 BENCHMARK(floor_two_locks)->Threads(2)->UseRealTime();
-BENCHMARK(seats_try_enter<any>)->UseManualTime()->Iterations(5);
-BENCHMARK(seats_try_enter<typed>)->UseManualTime()->Iterations(5);
-BENCHMARK(seats_enter<any>)->UseManualTime()->Iterations(5);
-BENCHMARK(seats_enter<typed>)->UseManualTime()->Iterations(5);
-BENCHMARK(channel_send<any>)->UseManualTime()->Iterations(5);
-BENCHMARK(channel_send<typed>)->UseManualTime()->Iterations(5);
+BENCHMARK(seats_try_enter<any>)->UseManualTime()->Iterations(1);
+BENCHMARK(seats_try_enter<typed>)->UseManualTime()->Iterations(1);
+BENCHMARK(seats_enter<any>)->UseManualTime()->Iterations(1);
+BENCHMARK(seats_enter<typed>)->UseManualTime()->Iterations(1);
+BENCHMARK(channel_send<any>)->UseManualTime()->Iterations(1);
+BENCHMARK(channel_send<typed>)->UseManualTime()->Iterations(1);
 
 }  // namespace
 

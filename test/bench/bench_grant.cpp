@@ -141,6 +141,8 @@ int main(int argc, char** argv) {
         argc, argv,
         {
             {"seats: try_enter + leave, to two locks", "seats_try_enter<any>", "floor_two_locks"},
+            {"seats: try_enter + leave, typed, to two locks", "seats_try_enter<typed>",
+             "floor_two_locks"},
             {"seats: co_await enter() + leave, any executor, to a child", "seats_enter<any>",
              "floor_child<any>"},
             {"seats: co_await enter() + leave, typed, to a child", "seats_enter<typed>",

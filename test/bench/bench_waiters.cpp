@@ -5,15 +5,14 @@
 // Then, with deadlines that do not occur: the cost to check all requests again after `configure()`, and to reject them
 // with `close()`; and the longest time for which a `try_enter` on another thread is blocked meanwhile.
 //
-// Times are per request. Floors: to post and run a function of the same size, to emit a signal without a handler, and
-// the longest `try_enter` without other activity.
+// Times are processor times per request. Floors: to post and run a function of the same size, to emit a signal without
+// a handler, and the longest `try_enter` without other activity.
 
 #include <weir/weir.hpp>
 
 #include "support.hpp"
 
 #include <malloc.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <numeric>
@@ -25,16 +24,8 @@ namespace {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
+using bench::processor_time;
 using seats = weir::basic_seats<asio::io_context::executor_type>;
-
-double cpu_seconds() {
-    rusage used{};
-    getrusage(RUSAGE_SELF, &used);
-    auto const seconds = [](timeval t) {
-        return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-    };
-    return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
 
 std::vector<std::chrono::microseconds> patiences(long count, long longest_ms) {
     std::mt19937_64 random(1);
@@ -59,9 +50,8 @@ private:
     steady::time_point deadline_;
 };
 
-double per(steady::time_point start, long count) {
-    std::chrono::duration<double> const took = steady::now() - start;
-    return took.count() / static_cast<double>(count);
+double per(processor_time const& spent, long count) {
+    return spent.seconds() / static_cast<double>(count);
 }
 
 void report_lateness(benchmark::State& state, std::vector<float> lateness) {
@@ -91,19 +81,18 @@ void queue_and_expire(benchmark::State& state) {
         std::size_t peak = 0;
         for (std::size_t i = 0; i < all.size();) {
             auto const start = steady::now();
+            processor_time const spent;
             for (auto const end = std::min(i + 1'000, all.size()); i < end; ++i)
                 limiter.async_enter(all[i], late(lateness, start + all[i]));
-            queueing += std::chrono::duration<double>(steady::now() - start).count();
+            queueing += spent.seconds();
             peak = std::max(peak, (mallinfo2().uordblks - before) /
                                       std::max<std::size_t>(limiter.stats().waiting, 1));
             context.poll();
         }
-        auto const cpu = cpu_seconds();
+        processor_time const expiring;
         context.run();
-
-        auto const n = static_cast<double>(count);
-        state.SetIterationTime(queueing / n);
-        state.counters["expire_cpu_ns"] = (cpu_seconds() - cpu) / n * 1e9;
+        state.counters["expire_ns"] = per(expiring, count) * 1e9;
+        state.SetIterationTime(queueing / static_cast<double>(count));
         state.counters["bytes"] = static_cast<double>(peak);
         report_lateness(state, std::move(lateness));
     }
@@ -132,13 +121,12 @@ void cancel_at_random(benchmark::State& state) {
         }
         context.poll();
 
-        auto const start = steady::now();
+        processor_time const spent;
         for (auto const i : order)
             signals[i].emit(asio::cancellation_type::all);
-        auto const emitted = per(start, count);
+        state.counters["emit_ns"] = per(spent, count) * 1e9;
         context.run();
-        state.SetIterationTime(per(start, count));
-        state.counters["emit_ns"] = emitted * 1e9;
+        state.SetIterationTime(per(spent, count));
         if (cancelled != count)
             state.SkipWithError("a request was not cancelled");
     }
@@ -197,15 +185,13 @@ void change_all(benchmark::State& state, Change change) {
         state.counters["probe_idle_ms"] = idle.longest_ms();
 
         prober busy(limiter);
-        auto const start = steady::now();
+        processor_time const spent;
         change(limiter);
-        std::chrono::duration<double, std::milli> const called = steady::now() - start;
+        state.counters["call_ms"] = 1e3 * spent.seconds();
         context.poll();
-        std::chrono::duration<double> const took = steady::now() - start;
+        state.counters["all_ms"] = 1e3 * spent.seconds();
+        state.SetIterationTime(per(spent, count));
         state.counters["probe_ms"] = busy.longest_ms();
-        state.counters["call_ms"] = called.count();
-        state.counters["all_ms"] = 1e3 * took.count();
-        state.SetIterationTime(took.count() / static_cast<double>(count));
     }
 }
 
@@ -226,12 +212,13 @@ void floor_post(benchmark::State& state) {
         std::vector<float> lateness;
         lateness.reserve(static_cast<std::size_t>(count));
         asio::io_context context(1);
-        auto const start = steady::now();
+        processor_time const spent;
         for (long i = 0; i < count; ++i) {
-            asio::post(context, [note = late(lateness, start)] { note({}, weir::permit()); });
+            asio::post(context,
+                       [note = late(lateness, steady::now())] { note({}, weir::permit()); });
         }
         context.run();
-        state.SetIterationTime(per(start, count));
+        state.SetIterationTime(per(spent, count));
     }
 }
 
@@ -239,30 +226,44 @@ void floor_emit(benchmark::State& state) {
     auto const count = state.range(0);
     std::vector<asio::cancellation_signal> signals(static_cast<std::size_t>(count));
     for (auto _ : state) {
-        auto const start = steady::now();
+        processor_time const spent;
         for (auto& signal : signals)
             signal.emit(asio::cancellation_type::all);
-        state.SetIterationTime(per(start, count));
+        state.SetIterationTime(per(spent, count));
     }
 }
 
-void sizes(benchmark::internal::Benchmark* b) {
+void in_short_rounds(benchmark::internal::Benchmark* b) {
     b->Iterations(1)->UseManualTime();
-    b->Args({1'000, 100})->Args({100'000, 10'000})->Args({1'000'000, 10'000});
+}
+void in_long_rounds(benchmark::internal::Benchmark* b) {
+    b->Iterations(1)->UseManualTime()->Repetitions(3);
+}
+void few(benchmark::internal::Benchmark* b) {
+    b->Apply(in_short_rounds)->Args({1'000, 100});
+}
+void many(benchmark::internal::Benchmark* b) {
+    b->Apply(in_long_rounds)->Args({100'000, 10'000})->Args({1'000'000, 10'000});
 }
 
-BENCHMARK(floor_post)->Apply(sizes)->Args({200'000, 0})->Args({400'000, 0});
-BENCHMARK(floor_emit)->Apply(sizes);
-BENCHMARK(queue_and_expire)->Apply(sizes);
-BENCHMARK(cancel_at_random)->Apply(sizes);
-BENCHMARK(reprice)->Arg(1'000)->Arg(400'000)->Iterations(1)->UseManualTime();
-BENCHMARK(close)->Arg(1'000)->Arg(200'000)->Iterations(1)->UseManualTime();
+BENCHMARK(floor_post)->Apply(few);
+BENCHMARK(floor_post)->Apply(many)->Args({200'000, 0})->Args({400'000, 0});
+BENCHMARK(floor_emit)->Apply(few);
+BENCHMARK(floor_emit)->Apply(many);
+BENCHMARK(queue_and_expire)->Apply(few);
+BENCHMARK(queue_and_expire)->Apply(many);
+BENCHMARK(cancel_at_random)->Apply(few);
+BENCHMARK(cancel_at_random)->Apply(many);
+BENCHMARK(reprice)->Arg(1'000)->Apply(in_short_rounds);
+BENCHMARK(reprice)->Arg(400'000)->Apply(in_long_rounds);
+BENCHMARK(close)->Arg(1'000)->Apply(in_short_rounds);
+BENCHMARK(close)->Arg(200'000)->Apply(in_long_rounds);
 
 }  // namespace
 
 int main(int argc, char** argv) {
     std::vector<bench::comparison> comparisons;
-    for (std::string const size : {"/100000/10000", "/1000000/10000"}) {
+    for (std::string const size : {"/1000/100", "/100000/10000", "/1000000/10000"}) {
         comparisons.push_back(
             {"queue one" + size + ", to a post", "queue_and_expire" + size, "floor_post" + size});
         comparisons.push_back(
