@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -91,21 +90,23 @@ public:
     /// nothing. The destructor does this too.
     ///
     /// If a request waits, it gets the object immediately, and this thread posts its completion handler. This thread
-    /// destroys the object instead if it is older than `pool_options::max_age`, or if the pool was closed or destroyed.
+    /// destroys the object instead if it is older than `pool_options::max_age`, if more objects than `pool_options::max`
+    /// exist after a change to a lower one, or if the pool was closed or destroyed.
     void checkin() noexcept {
         if (!permit_)
             return;
-        if (item().needs_care()) [[unlikely]]
-            leave(item().come_home());
-        else
-            permit_.leave();
+        policy::stock::item_return const coming_back(item());
+        permit_.leave();
     }
 
     /// Destroys a broken object on this thread; the lease is empty afterwards. The pool creates another object if a
     /// request waits for one, or if fewer than `pool_options::min` exist.
     void discard() noexcept {
-        if (permit_)
-            leave(item().discard());
+        if (!permit_)
+            return;
+        policy::stock::item_return coming_back(item());
+        coming_back.discard();
+        permit_.leave();
     }
 
     /// Returns the wait of the checkout; 0 if an object was available immediately.
@@ -131,12 +132,6 @@ private:
 
     [[nodiscard]] detail::pool_item<T>& item() const noexcept {
         return static_cast<detail::pool_item<T>&>(policy::stock::item::of(permit_.id()));
-    }
-
-    void leave(std::shared_ptr<policy::stock_keeper> const& keeper) noexcept {
-        permit_.leave();
-        if (keeper)
-            keeper->look();
     }
 
     permit permit_;

@@ -64,6 +64,8 @@ namespace weir {
 /// Requests: order, checks, cancellation, completion, threads and executors are as in `basic_limiter`. `try_checkout`
 /// and a patience of 0 do not wait for creation or checks: they return an idle object that needs no check, or nothing.
 ///
+/// Size: `configure` changes `max` and all other options while the pool is in use.
+///
 /// Errors: see `basic_limiter`. `checkout_rejection`, and the empty lease of a rejection, hold the exception of the
 /// last attempt to create an object. It is null if objects can be created and all were in use.
 ///
@@ -73,15 +75,14 @@ namespace weir {
 /// tries again at the next use.
 ///
 /// Lifetime: as in `basic_limiter`. The pool destroys idle objects when it is closed or destroyed, or when its context
-/// ends, and other objects when they are returned after that. The thread that returns, discards, closes, destroys or
-/// runs the executor destroys them, under no lock; a destructor may call the pool. An object that is returned on one
-/// thread while another thread closes the pool may exist until the pool is destroyed. `make` and `check` exist until
-/// their last call has ended.
+/// ends, and other objects when they are returned after that. The destructor of an object runs under no lock, and may
+/// call the pool. It runs on the thread that returns or discards the object, that closes, configures, trims or destroys
+/// the pool, or on the executor. `make` and `check` exist until their last call has ended.
 ///
 /// Virtual time: use `testing::pool<T>`.
 ///
 /// Cost: an immediate checkout takes one lock, the limiter's, and so does a return. They read the clock only with
-/// `max_age`, `max_idle` or `max_hold`, or with a check and a `check_after` above 0.
+/// `max_age`, `max_idle` or `max_hold`, or with a check.
 template <class T, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_pool {
@@ -259,14 +260,65 @@ public:
         return detail::run(*checked_handle(), starts_here(&supplier_, {.length = wait}), f);
     }
 
-    /// Returns the options that the constructor received.
+    /// Returns a copy of the current options. Takes the lock.
     [[nodiscard]] pool_options options() const { return core().options().pool; }
+
+    /// Replaces the options. Call it on any thread; if two threads call it, the changes follow each other.
+    ///
+    /// A higher `max` takes effect at once: the pool creates objects for requests that wait, and objects up to `min`.
+    ///
+    /// A lower `max` revokes no lease and rejects no request; waiting requests keep their positions. Before it returns,
+    /// `configure` destroys idle objects above `max`, beginning with the object that was idle longest. If there are
+    /// still more than `max` objects idle, in use and being checked, the pool destroys each object that is returned,
+    /// created or checked, instead of keeping it, until there are `max`. Calls of `make` continue. The pool begins a new
+    /// call only when fewer than `max` objects exist, including the ones being created.
+    ///
+    /// `min`, `order`, `max_age`, `max_idle` and `check_after` apply to all objects at once, and `configure` destroys
+    /// objects that are now too old or idle for too long. If neither `max_age`, `max_idle` nor a check was set before,
+    /// the pool did not measure idle times, and they begin now. If `max_hold` was not set before, it applies only to
+    /// new leases. `check_timeout` and `create_timeout` apply to the calls of `check` and `make` that begin from now on,
+    /// and `retry` to the pauses that begin from now on.
+    ///
+    /// After `close`, it only changes the result of `options()`.
+    ///
+    /// @throws std::invalid_argument as the constructor, or `std::bad_alloc`; then nothing has changed
+    void configure(pool_options const& options) {
+        configure([&](pool_options& current) { current = options; });
+    }
+
+    /// Changes the options with `change(pool_options&)`; options that it does not assign keep their values.
+    ///
+    ///     connections.configure([](weir::pool_options& o) { o.max = 50; });
+    ///
+    /// `change` is called outside the lock, and again if another thread changed the options in the meantime. The new
+    /// options take effect as with the other overload.
+    ///
+    /// @throws std::invalid_argument as the constructor, `std::bad_alloc`, and all that `change` throws; then nothing
+    ///   has changed
+    template <std::invocable<pool_options&> Change>
+    void configure(Change change) {
+        core().configure([&](policy::stock::options_type& all) { change(all.pool); });
+        trim();
+    }
+
+    /// Returns a copy of the current options of the queue. Takes the lock.
+    [[nodiscard]] queue_options queueing() const { return core().queueing(); }
+    /// Changes the options of the queue with `change(queue_options&)`, as in `basic_limiter`.
+    ///
+    /// Waiting requests stay, even if more of them wait than the new limit allows, and keep their deadlines.
+    ///
+    /// @throws std::invalid_argument as the constructor; then nothing has changed
+    template <std::invocable<queue_options&> Change>
+    void configure_queue(Change change) {
+        core().configure_queue(std::move(change));
+    }
 
     /// Destroys all objects that were idle too long or are too old, before it returns.
     void trim() noexcept {
         static_cast<void>(checked_handle());
-        supplier_->trim();
-        supplier_->look();  // there may be fewer than `min`
+        auto const supplier = supplier_;  // the destructor of an object may destroy the pool
+        supplier->trim();
+        supplier->look();  // there may be fewer than `min`
     }
 
     /// Rejects all new requests with `errc::closed`. Waiting requests are still served, and the pool creates objects
@@ -343,13 +395,11 @@ private:
 
     basic_pool(Executor const& ex, pool_options const& options, queue_options const& queueing,
                typename supplier_type::checker_type check, typename supplier_type::maker_type make)
-        : handle_{core_type::create(
-                      {.pool = options, .checks = check != nullptr, .clock = &supplier_type::now},
-                      queueing, ex),
+        : handle_{core_type::create({.pool = options, .checks = check != nullptr}, queueing, ex),
                   ex} {
         try {
             supplier_ = std::make_shared<supplier_type>(
-                handle_.core, ex, options, std::move(make), std::move(check));
+                handle_.core, ex, std::move(make), std::move(check));
             supplier_->begin();
         } catch (...) {
             handle_.core->abandon();

@@ -136,7 +136,8 @@ struct pool_stats {
     std::uint64_t discarded = 0;
     /// Objects that failed their check.
     std::uint64_t unhealthy = 0;
-    /// Objects that were destroyed because they were too old, idle too long, or not needed by a closed pool.
+    /// Objects that were destroyed because they were too old, idle too long, more than a lower `max`, or not needed by a
+    /// closed pool.
     std::uint64_t retired = 0;
 };
 

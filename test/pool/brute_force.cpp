@@ -176,6 +176,23 @@ BOOST_AUTO_TEST_CASE(objects_that_reach_their_max_age) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_pool_that_is_resized) {
+    cut_after_every_step<scene>([](scene& p) {
+        p.shop.making.takes = 300ms;
+        p.shop.checking.takes = 200ms;
+        open(p, {.max = 3, .check_after = 500ms}, true);
+        auto resizes = [](scene& here, stage::mark) -> asio::awaitable<void> {
+            for (weir::amount const max : {1, 2, 3, 1}) {
+                co_await pause(700ms);
+                if (here.pool)
+                    here.pool->configure([max](weir::pool_options& o) { o.max = max; });
+            }
+        };
+        spawn_visits(p, 500ms, 4s);
+        co_spawn(*p.elsewhere, resizes(p, p.mark_it()), rethrow);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(cancellation_by_signals_and_operators) {
     using namespace asio::experimental::awaitable_operators;
     cut_after_every_step<scene>([](scene& p) {

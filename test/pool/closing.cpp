@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(the_destructor_of_an_object_can_call_the_pool) {
     workshop shop;
     thing_pool pool(ctx, shop.maker(), {.max = 2, .max_idle = 1s});
     int deaths = 0;
-    shop.all->on_death = [&] {
+    shop.all->on_death = [&](int) {
         ++deaths;
         BOOST_TEST(!pool.try_checkout());
         order const again(pool, 0s);

@@ -9,30 +9,6 @@ using namespace support;
 using weir::errc;
 using kind = workshop::kind;
 
-namespace {
-
-// Gives the pool `objects` idle objects, checked in at the same time in the order of their numbers.
-void fill(thing_pool& pool, asio::io_context& ctx, int objects) {
-    std::vector<order> orders;
-    for (int i = 0; i != objects; ++i)
-        orders.emplace_back(pool);
-    settle(ctx);
-    for (int number = 1; number <= objects; ++number) {
-        for (auto& one : orders) {
-            if (one.number() == number)
-                one.given().checkin();
-        }
-    }
-    BOOST_TEST_REQUIRE(pool.stats().idle == objects);
-}
-
-int next_number(thing_pool& pool) {
-    auto const lease = pool.try_checkout();
-    return lease ? lease->number() : 0;
-}
-
-}  // namespace
-
 BOOST_AUTO_TEST_SUITE(pool_options)
 
 BOOST_AUTO_TEST_CASE(most_recent_first) {

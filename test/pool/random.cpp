@@ -26,7 +26,7 @@ namespace {
 using deadline = clock::time_point;
 constexpr auto tolerance = 1ms;
 
-// The history of an object, found by its number.
+// The history of an object that exists, found by its number.
 struct history {
     deadline made;
     deadline rested_since;  // the end of its creation, or of its last use
@@ -47,18 +47,10 @@ struct request {
 class schedule {
 public:
     explicit schedule(random_source& random) : random_(random) {
-        options_.max = random_.between(1, 4);
-        options_.min = random_.one_in(2) ? 0 : random_.between(0, options_.max);
-        options_.order = random_.one_of({weir::reuse::most_recent, weir::reuse::least_recent});
-        options_.max_age = some_limit(20);
-        options_.max_idle = some_limit(10);
-        options_.max_hold = some_limit(5);
-        options_.check_after = random_.one_of<clock::duration>({0s, 1s, 5s});
-        options_.check_timeout = 2s;
-        options_.create_timeout = random_.one_of<clock::duration>({3s, weir::forever});
-        options_.retry.initial = 500ms;
-        options_.retry.max = 3s;
+        options_ = some_options();
         checks_ = random_.one_in(2);
+        most_ = options_.max;
+        shop_.all->on_death = [this](int number) { things_.erase(number); };
         auto const make = [this] { return begin_making(); };
         auto const check = [this](thing& one) { return this->check(one, shop_.checking); };
         if (checks_)
@@ -78,6 +70,21 @@ public:
     }
 
 private:
+    [[nodiscard]] weir::pool_options some_options() {
+        weir::pool_options o;
+        o.max = random_.between(1, 4);
+        o.min = random_.one_in(2) ? 0 : random_.between(0, o.max);
+        o.order = random_.one_of({weir::reuse::most_recent, weir::reuse::least_recent});
+        o.max_age = some_limit(20);
+        o.max_idle = some_limit(10);
+        o.max_hold = some_limit(5);
+        o.check_after = random_.one_of<clock::duration>({0s, 1s, 5s});
+        o.check_timeout = 2s;
+        o.create_timeout = random_.one_of<clock::duration>({3s, weir::forever});
+        o.retry.initial = 500ms;
+        o.retry.max = 3s;
+        return o;
+    }
     [[nodiscard]] clock::duration some_limit(std::int64_t seconds) {
         return random_.one_in(2) ? weir::forever : 1s * random_.between(1, seconds);
     }
@@ -155,8 +162,10 @@ private:
             case 11:
                 return cancel_one();
             default:
-                if (random_.one_in(2))
-                    pool_->trim();
+                if (random_.one_in(3))
+                    trim();
+                else if (random_.one_in(2))
+                    configure();
                 else if (random_.one_in(2))
                     try_now();
                 else if (random_.one_in(4))
@@ -246,6 +255,48 @@ private:
         broken ? lease.discard() : lease.checkin();
     }
 
+    void trim() {
+        pool_->trim();
+        check_trimmed();
+    }
+
+    void configure() {
+        auto next = some_options();
+        if (random_.one_in(2)) {  // only the size
+            auto const [min, max] = std::pair(next.min, next.max);
+            next = options_;
+            next.min = min;
+            next.max = max;
+        }
+        if (!measures_idle_times(options_) && measures_idle_times(next)) {
+            for (auto& [number, past] : things_)
+                past.rested_since = clock::now();
+        }
+        options_ = next;
+        most_ = std::max(most_, next.max);
+        pool_->configure(next);
+        check_trimmed();
+        auto const s = pool_->stats();
+        BOOST_TEST_REQUIRE((s.idle == 0 || s.idle + s.in_use + s.being_checked <= next.max));
+    }
+
+    [[nodiscard]] bool measures_idle_times(weir::pool_options const& o) const {
+        return checks_ || o.max_age != weir::forever || o.max_idle != weir::forever;
+    }
+
+    // No idle object is too old, and none beyond `min` was idle for too long.
+    void check_trimmed() {
+        auto const now = clock::now();
+        auto const s = pool_->stats();
+        bool const spare = s.idle + s.in_use + s.being_checked + s.being_created > options_.min;
+        for (auto const& [number, past] : things_) {
+            if (past.out)
+                continue;
+            BOOST_TEST_REQUIRE((now - past.made < options_.max_age));
+            BOOST_TEST_REQUIRE((!spare || now - past.rested_since < options_.max_idle));
+        }
+    }
+
     void cancel_one() {
         if (requests_.empty())
             return;
@@ -262,12 +313,14 @@ private:
 
     // Checks the invariants that hold when no step is due.
     void look() {
-        BOOST_TEST_REQUIRE(shop_.all->max <= options_.max);
+        BOOST_TEST_REQUIRE(shop_.all->max <= most_);
         auto const s = pool_->stats();
         auto const objects = s.idle + s.in_use + s.being_checked;
         BOOST_TEST_REQUIRE(s.in_use == static_cast<weir::amount>(leases_.size()));
         BOOST_TEST_REQUIRE(objects + making_ == shop_.all->alive);
-        BOOST_TEST_REQUIRE(objects + s.being_created <= options_.max);
+        BOOST_TEST_REQUIRE(objects + s.being_created <= most_);
+        most_ = std::max(options_.max, objects + s.being_created);
+        shop_.all->max = shop_.all->alive.load();
         BOOST_TEST_REQUIRE(making_ <= s.being_created);
         BOOST_TEST_REQUIRE(s.created == static_cast<std::uint64_t>(objects) + s.discarded +
                                             s.unhealthy + s.retired);
@@ -282,7 +335,7 @@ private:
                 BOOST_TEST_REQUIRE(under_way >= std::min<weir::amount>(1, possible));
             else
                 BOOST_TEST_REQUIRE(under_way >= std::min<weir::amount>(waiting, possible));
-            BOOST_TEST_REQUIRE(s.idle <= options_.max - s.in_use - under_way);
+            BOOST_TEST_REQUIRE(s.idle <= most_ - s.in_use - under_way);
             if (!checks_)
                 BOOST_TEST_REQUIRE(s.idle == 0);
             else if (s.idle != 0)
@@ -342,14 +395,16 @@ private:
 
     random_source& random_;
     std::deque<request> requests_;  // their signals outlive the context
+    std::map<int, history> things_;
     asio::io_context ctx_;
     workshop shop_;
     weir::pool_options options_;
+    weir::amount most_ =
+        0;  // objects, since the last check: `max`, or more after a change to a lower one
     bool checks_ = false;
     bool closed_ = false;
     bool last_attempt_failed_ = false;
     int making_ = 0;  // coroutines of the factory that have not ended
-    std::map<int, history> things_;
     std::optional<thing_pool> pool_;
     std::vector<thing_lease> leases_;
     std::uint64_t next_ = 0;

@@ -144,6 +144,44 @@ BOOST_AUTO_TEST_CASE(with_a_check_before_each_use) {
     BOOST_TEST(luck.all->alive == 0);
 }
 
+BOOST_AUTO_TEST_CASE(resized_on_other_threads) {
+    chance luck;
+    std::atomic<int> served = 0;
+    {
+        asio::thread_pool threads(3);
+        real_pool pool(threads, luck.maker(), luck.checker(), {.max = 1});
+        for (int i = 0; i != 8; ++i)
+            co_spawn(asio::make_strand(threads), visits(pool, luck, 40 * scale, served),
+                     asio::detached);
+        {
+            std::vector<std::jthread> managers;
+            for (int i = 0; i != 2; ++i)
+                managers.emplace_back([&] {
+                    for (int n = 0; n != 100 * scale; ++n) {
+                        if (luck.one_in(3)) {
+                            pool.configure(busy_options(1 + n % 4));
+                        } else {
+                            pool.configure([n](weir::pool_options& o) { o.max = 1 + n % 5; });
+                        }
+                        std::this_thread::yield();
+                    }
+                    // No object above the last maximum stays.
+                    pool.configure({.max = 2, .retry = {.initial = 100us, .max = 1ms}});
+                });
+        }
+        threads.join();
+        auto const s = pool.stats();
+        BOOST_TEST(s.in_use + s.being_created + s.being_checked == 0);
+        BOOST_TEST(s.idle <= 2);
+        BOOST_TEST(s.idle == luck.all->alive);
+        BOOST_TEST(s.created ==
+                   static_cast<std::uint64_t>(s.idle) + s.discarded + s.unhealthy + s.retired);
+    }
+    BOOST_TEST(luck.all->max <= 5);
+    BOOST_TEST(luck.all->alive == 0);
+    BOOST_TEST(served > 0);
+}
+
 BOOST_AUTO_TEST_CASE(leases_are_returned_on_threads_without_a_context) {
     chance luck;
     {

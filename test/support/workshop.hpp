@@ -13,6 +13,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
+#include <boost/test/unit_test.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,7 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 // The objects of tests of pools: they count themselves.
 
@@ -30,7 +32,7 @@ struct census {
     std::atomic<int> alive = 0;
     std::atomic<int> max = 0;
     std::atomic<int> begun = 0;
-    std::function<void()> on_death;  // called by each destructor
+    std::function<void(int number)> on_death;  // called by each destructor
 };
 
 /// An object of a pool. It can only be moved, and has a number, from 1 on.
@@ -60,7 +62,7 @@ private:
         body& operator=(body const&) = delete;
         ~body() {
             if (all->on_death)
-                all->on_death();
+                all->on_death(number);
             --all->alive;
         }
 
@@ -214,5 +216,26 @@ public:
 private:
     std::shared_ptr<record> record_ = std::make_shared<record>();
 };
+
+/// Gives the pool `objects` idle objects, checked in at the same time in the order of their numbers.
+inline void fill(thing_pool& pool, asio::io_context& ctx, int objects) {
+    std::vector<order> orders;
+    for (int i = 0; i != objects; ++i)
+        orders.emplace_back(pool);
+    settle(ctx);
+    for (int number = 1; number <= objects; ++number) {
+        for (auto& one : orders) {
+            if (one.number() == number)
+                one.given().checkin();
+        }
+    }
+    BOOST_TEST_REQUIRE(pool.stats().idle == objects);
+}
+
+/// Returns the number of the thing that the next request uses; 0 if none is idle.
+inline int next_number(thing_pool& pool) {
+    auto const lease = pool.try_checkout();
+    return lease ? lease->number() : 0;
+}
 
 }  // namespace support

@@ -15,6 +15,8 @@ using leaky_bucket = weir::basic_leaky_bucket<Executor, timer<Executor>>;
 
 static_assert(std::same_as<seats<erased>::rebind_executor<strand>::other, seats<strand>>);
 static_assert(std::same_as<keyed<erased>::rebind_executor<strand>::other, keyed<strand>>);
+static_assert(can_be_configured<seats<erased>>);
+static_assert(can_be_configured<keyed<erased>>);
 
 }  // namespace
 

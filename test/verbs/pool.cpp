@@ -11,6 +11,7 @@ template <class Executor>
 using pool = weir::basic_pool<int, Executor, timer<Executor>>;
 
 static_assert(std::same_as<pool<erased>::rebind_executor<strand>::other, pool<strand>>);
+static_assert(can_be_configured<pool<erased>>);
 
 asio::awaitable<int> make_seven() {
     co_return 7;

@@ -49,6 +49,18 @@ Executor executor_of(asio::io_context& ctx) {
         return ctx.get_executor();
 }
 
+/// Whether the options of a limiter and of its queue can be read and changed.
+template <class Limiter>
+concept can_be_configured = requires(
+    Limiter l, typename Limiter::options_type const& whole,
+    void (&change)(typename Limiter::options_type&), void (&in_queue)(weir::queue_options&)) {
+    { l.options() } -> std::same_as<typename Limiter::options_type>;
+    l.configure(whole);
+    l.configure(change);
+    { l.queueing() } -> std::same_as<weir::queue_options>;
+    l.configure_queue(in_queue);
+};
+
 /// Runs a coroutine to its end.
 template <class Executor>
 void run_to_end(asio::io_context& ctx, asio::awaitable<void, Executor> table) {

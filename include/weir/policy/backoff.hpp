@@ -30,6 +30,9 @@ class backoff {
 public:
     explicit backoff(backoff_options const& options) noexcept : options_(options) {}
 
+    /// Applies `options` to the next failures.
+    void use(backoff_options const& options) noexcept { options_ = options; }
+
     [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
     [[nodiscard]] time_point retry_at() const noexcept { return retry_at_; }
 

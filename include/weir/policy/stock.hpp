@@ -36,7 +36,7 @@ struct pool_options {
     duration max_age = forever;
 
     /// The longest idle time of an object beyond `min`, at least 1 ns. An object that has been idle longer is destroyed
-    /// at the next use of the pool, or by `trim`.
+    /// at the next use of the pool, or by `trim` and `configure`.
     duration max_idle = forever;
 
     /// The idle time after which an object is checked before it is lent, if the pool has a check; 0 checks every time.
@@ -67,6 +67,8 @@ class stock_keeper {
 public:
     /// Checks whether there is work, after a change that may need it. Called from any thread, under no lock.
     virtual void look() noexcept = 0;
+    /// Records that an object that the stock did not take back was destroyed. Called like `look`.
+    virtual void object_gone() noexcept = 0;
 
 protected:
     ~stock_keeper() = default;
@@ -80,7 +82,9 @@ protected:
 /// The stock records events under the limiter's lock, but never calls or destroys user code there: the owner of an item
 /// empties it. The owner is its permit, or the caller that took it out.
 ///
-/// Guarantee: the number of objects that are idle, lent, being checked, created or destroyed is never above `max`.
+/// Guarantee: the stock allows no new object while the number of objects that are idle, lent, being checked, created or
+/// destroyed is `max` or more. After a change to a lower `max` it keeps no object that is returned, created or checked
+/// while the idle, lent and checked ones are more than `max`.
 ///
 /// Memory: one item per object.
 class stock {
@@ -88,10 +92,10 @@ public:
     struct options_type {
         pool_options pool = {};
         bool checks = false;  // whether objects can be checked
-        time_point (*clock)() noexcept = nullptr;
     };
 
     struct shelf;
+    class item_return;
 
     /// A slot for one object.
     class item {
@@ -114,32 +118,49 @@ public:
         /// Returns the `overdue::id` of the permit that holds this item.
         [[nodiscard]] ticket watched_as() const noexcept { return watch_; }
 
-        /// Returns whether `come_home` has work besides the release of the permit.
-        [[nodiscard]] bool needs_care() const noexcept;
-
-        // The owner calls these before it releases the permit: they may destroy the object. They return the keeper if
-        // it has to look afterwards.
-
-        /// Returns the object to the stock.
-        [[nodiscard]] std::shared_ptr<stock_keeper> come_home() noexcept;
-        /// Marks the object as broken.
-        [[nodiscard]] std::shared_ptr<stock_keeper> discard() noexcept;
-
     private:
         friend stock;
         friend shelf;
+        friend item_return;
         enum class fate : std::uint8_t { stays, discarded, retired };
 
-        void go(fate why) noexcept;
-
         shelf* shelf_ = nullptr;
-        item* newer_ = nullptr;
+        union {
+            item* newer_ = nullptr;  // of an idle one
+            item_return* way_back_;  // of one in use: null until its owner returns it
+        };
         item* older_ = nullptr;
         time_point since_{};  // when it became idle
         time_point made_{};
         ticket watch_ = 0;
         fate fate_ = fate::stays;
         bool proven_ = false;  // created or checked just now
+    };
+
+    /// The return of an item, which its owner begins before it releases the permit, and ends afterwards, under no lock.
+    class item_return {
+    public:
+        explicit item_return(item& i) noexcept;
+        item_return(item_return const&) = delete;
+        item_return& operator=(item_return const&) = delete;
+        /// Destroys the object if the stock did not take it back, and calls the keeper if it has work.
+        ~item_return() {
+            if (refused_ || keeper_) [[unlikely]]
+                end();
+        }
+
+        /// Destroys the object because it is broken.
+        void discard() noexcept { destroy(item::fate::discarded); }
+
+    private:
+        friend stock;
+
+        void destroy(item::fate why) noexcept;
+        void end() noexcept;
+
+        item& item_;  // until the permit is released
+        std::unique_ptr<item> refused_;
+        std::shared_ptr<stock_keeper> keeper_;
     };
 
     /// The numbers of objects by state, and how objects ended.
@@ -154,10 +175,11 @@ public:
         std::uint64_t failed = 0;     // attempts to create an object
         std::uint64_t discarded = 0;  // by their holders
         std::uint64_t unhealthy = 0;  // by the check
-        std::uint64_t retired = 0;    // too old, idle for too long, or closed
+        std::uint64_t retired = 0;    // too old, idle for too long, above `max`, or closed
 
+        [[nodiscard]] amount existing() const noexcept { return idle + in_use + being_checked; }
         [[nodiscard]] amount objects() const noexcept {
-            return idle + in_use + being_checked + being_created + leaving;
+            return existing() + being_created + leaving;
         }
     };
 
@@ -169,19 +191,20 @@ public:
     // The members of a policy.
 
     static void begin(time_point) noexcept {}
-    /// Takes over the whole state of `before`: the options of a pool never change.
-    void take_over(stock& before, time_point) noexcept;
+    /// Takes over all objects. If no return was timed until now, the idle times of objects begin now.
+    void take_over(stock& before, time_point now) noexcept;
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return options_.pool.max; }
     [[nodiscard]] bool timed() const noexcept { return timed_; }
+    [[nodiscard]] bool times_leave() const noexcept { return times_leave_; }
     [[nodiscard]] amount remaining(time_point now) const noexcept;
     [[nodiscard]] time_point ready_at(amount, amount ahead, time_point now) const noexcept {
         return ahead == 0 && next(now) ? now : unknown;
     }
     /// Takes an idle object; there must be one that can be lent.
     ticket take(amount, time_point now) noexcept;
-    bool leave(amount, ticket t) noexcept;
-    bool refund(amount n, ticket t, time_point) noexcept { return leave(n, t); }
+    bool leave(amount, ticket t, time_point now) noexcept;
+    bool refund(amount n, ticket t, time_point now) noexcept { return leave(n, t, now); }
     /// Returns `a`: a lease is never split, so there is nothing to merge.
     static ticket merge(ticket a, ticket, amount) noexcept { return a; }
     [[nodiscard]] time_point next_overdue() const noexcept;
@@ -193,8 +216,8 @@ public:
     shelf const& kept_by(std::weak_ptr<stock_keeper> keeper) noexcept;
     [[nodiscard]] counts const& count() const noexcept;
 
-    /// Takes out an idle object to destroy, because it is too old, or beyond `min` and idle for too long; null if there
-    /// is none.
+    /// Takes out an idle object to destroy, because it is above `max`, too old, or beyond `min` and idle for too long;
+    /// null if there is none.
     [[nodiscard]] item* take_old(time_point now) noexcept;
     /// Takes out any idle object to destroy.
     [[nodiscard]] item* take_any() noexcept;
@@ -209,10 +232,11 @@ public:
 
     // For objects that were taken out.
 
-    /// Adds a new object; the item now belongs to the stock.
-    void add_made(item& i, time_point now) noexcept;
-    /// Adds an object that passed its check; the item now belongs to the stock.
-    void add_checked(item& i, time_point now) noexcept;
+    /// Adds a new object, and returns true: the item now belongs to the stock. If it is above `max`, the stock does not
+    /// take it, and the caller destroys it, like an object that was taken out.
+    [[nodiscard]] bool add_made(item& i, time_point now) noexcept;
+    /// Adds an object that passed its check, as `add_made` does.
+    [[nodiscard]] bool add_checked(item& i, time_point now) noexcept;
     /// Treats objects that were created or checked for a request, but are still idle, like any other.
     void forget_checks() noexcept;
     /// Records a failed check: a new object is being created in its place.
@@ -226,22 +250,25 @@ public:
     /// Records that an object was destroyed.
     void gone() noexcept;
 
-    /// From now on, returned objects are destroyed, except objects whose return has already begun.
+    /// From now on, the stock takes no object: its maximum is 0.
     void close() noexcept;
-    [[nodiscard]] bool is_closed() const noexcept;
 
 private:
     [[nodiscard]] bool is_fit(item const& i, time_point now) const noexcept;
     [[nodiscard]] bool is_too_old(item const& i, time_point now) const noexcept;
     [[nodiscard]] item* next(time_point now) const noexcept;
-    void add(item& i, time_point now) noexcept;
+    [[nodiscard]] bool is_full() const noexcept;
+    [[nodiscard]] bool add(item& i, time_point now) noexcept;
+    [[nodiscard]] time_point end_of(item const& i) const noexcept;
+    void trim_no_later_than(time_point t) noexcept;
     void forget_check(item& i) noexcept;
     void push(item& i) noexcept;
     item& pop(item& i) noexcept;
     item& take_out(item& i) noexcept;
 
     options_type options_;
-    bool timed_ = false;
+    bool timed_;
+    bool times_leave_;
     std::unique_ptr<shelf> shelf_;
     hold_watch watch_;
 };
@@ -253,16 +280,12 @@ struct stock::shelf {
     shelf& operator=(shelf const&) = delete;
     ~shelf();
 
-    pool_options options;
-    time_point (*clock)() noexcept;  // null if the time is not needed
-    bool checks_each_time;
-    bool grows_stale;  // idle objects may have to be checked or destroyed
-    std::atomic<bool> needs_care;
     std::atomic<bool> closed = false;
-    std::atomic<bool> shortage = false;
+    std::atomic<bool> grows_stale;  // idle objects may have to be checked or destroyed
+    std::atomic<amount> max;
     std::atomic<amount> objects = 0;  // as counted below
-    // Before this time no idle object has to be trimmed.
-    std::atomic<duration::rep> trim_at = never.time_since_epoch().count();
+    bool shortage = false;            // there are fewer than `min`
+    time_point trim_at = never;       // before it, no idle object has to be trimmed
     std::weak_ptr<stock_keeper> keeper;
 
     // The idle objects, in the order of their return.
@@ -271,20 +294,19 @@ struct stock::shelf {
     counts count;
     amount proven = 0;  // the number of idle objects with `proven_`
 
+    void set(options_type const& options) noexcept;
+
     /// Returns whether the keeper has to look when a request waits: it must create, check or trim objects.
     [[nodiscard]] bool concerns_keeper() const noexcept {
-        return grows_stale || objects.load(std::memory_order_relaxed) < options.max;
+        return grows_stale.load(std::memory_order_relaxed) ||
+               objects.load(std::memory_order_relaxed) < max.load(std::memory_order_relaxed);
     }
-    void decide_care() noexcept {
-        needs_care.store(clock || checks_each_time || closed.load() || shortage.load(),
-                         std::memory_order_relaxed);
-    }
-    [[nodiscard]] time_point end_of(item const& i) const noexcept;
-    void trim_no_later_than(time_point t) noexcept;
 };
 
-inline bool stock::item::needs_care() const noexcept {
-    return shelf_->needs_care.load(std::memory_order_relaxed);
+inline stock::item_return::item_return(item& i) noexcept : item_(i) {
+    i.way_back_ = this;
+    if (i.shelf_->closed.load(std::memory_order_acquire)) [[unlikely]]
+        destroy(item::fate::retired);
 }
 
 inline bool stock::is_too_old(item const& i, time_point now) const noexcept {
@@ -329,7 +351,7 @@ inline void stock::forget_check(item& i) noexcept {
 inline ticket stock::take(amount, time_point now) noexcept {
     item& i = *next(now);
     forget_check(i);
-    pop(i);
+    pop(i).way_back_ = nullptr;
     ++shelf_->count.in_use;
     if (options_.pool.max_hold != forever) [[unlikely]]
         i.watch_ = watch_.take(1, now);

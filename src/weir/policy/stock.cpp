@@ -35,68 +35,38 @@ void validate(pool_options const& o) {
 
 namespace policy {
 
-stock::shelf::shelf(options_type const& o) noexcept
-    : options(o.pool),
-      clock(o.pool.max_age != forever || o.pool.max_idle != forever ||
-                    (o.checks && o.pool.check_after > duration::zero())
-                ? o.clock
-                : nullptr),
-      checks_each_time(o.checks && o.pool.check_after == duration::zero()),
-      grows_stale(o.checks || o.pool.max_age != forever),
-      needs_care(clock || checks_each_time) {}
+stock::shelf::shelf(options_type const& o) noexcept {
+    set(o);
+}
 
 stock::shelf::~shelf() {
     while (oldest)
         std::unique_ptr<item>(std::exchange(oldest, oldest->newer_));
 }
 
-time_point stock::shelf::end_of(item const& i) const noexcept {
-    auto const of_age = options.max_age == forever ? never : later(i.made_, options.max_age);
-    auto const of_rest = options.max_idle == forever ? never : later(i.since_, options.max_idle);
-    return std::min(of_age, of_rest);
+void stock::shelf::set(options_type const& o) noexcept {
+    grows_stale.store(o.checks || o.pool.max_age != forever, std::memory_order_relaxed);
+    max.store(o.pool.max, std::memory_order_relaxed);
 }
 
-void stock::shelf::trim_no_later_than(time_point t) noexcept {
-    auto const wanted = t.time_since_epoch().count();
-    auto seen = trim_at.load(std::memory_order_relaxed);
-    while (wanted < seen &&
-           !trim_at.compare_exchange_weak(seen, wanted, std::memory_order_relaxed)) {}
+void stock::item_return::destroy(item::fate why) noexcept {
+    item_.fate_ = why;
+    item_.empty();
 }
 
-void stock::item::go(fate why) noexcept {
-    fate_ = why;
-    empty();
-}
-
-std::shared_ptr<stock_keeper> stock::item::come_home() noexcept {
-    auto& home = *shelf_;
-    bool look = home.checks_each_time || home.shortage.load(std::memory_order_relaxed);
-    if (home.closed.load(std::memory_order_acquire)) {
-        go(fate::retired);
-    } else if (home.clock) {
-        since_ = home.clock();
-        auto const& max_age = home.options.max_age;
-        if (max_age != forever && later(made_, max_age) <= since_) {
-            go(fate::retired);
-            look = true;
-        } else {
-            home.trim_no_later_than(home.end_of(*this));
-            look = look || since_.time_since_epoch().count() >=
-                               home.trim_at.load(std::memory_order_relaxed);
-        }
-    }
-    return look ? home.keeper.lock() : nullptr;
-}
-
-std::shared_ptr<stock_keeper> stock::item::discard() noexcept {
-    go(fate::discarded);
-    return shelf_->keeper.lock();
+void stock::item_return::end() noexcept {
+    bool const refused = refused_ != nullptr;
+    refused_.reset();
+    if (keeper_)
+        refused ? keeper_->object_gone() : keeper_->look();
 }
 
 stock::stock(options_type const& options)
     : options_((validate(options.pool), options)),
       timed_(options.pool.max_age != forever || options.pool.max_hold != forever ||
              (options.checks && options.pool.check_after > duration::zero())),
+      times_leave_(options.pool.max_age != forever || options.pool.max_idle != forever ||
+                   options.checks),
       shelf_(std::make_unique<shelf>(options)),
       watch_(options.pool.max_hold == forever
                  ? hold_watch()
@@ -106,8 +76,14 @@ stock::stock(stock&&) noexcept = default;
 stock& stock::operator=(stock&&) noexcept = default;
 stock::~stock() = default;
 
-void stock::take_over(stock& before, time_point) noexcept {
-    std::swap(*this, before);
+void stock::take_over(stock& before, time_point now) noexcept {
+    std::swap(shelf_, before.shelf_);
+    shelf_->set(options_);
+    if (times_leave_ && !before.times_leave_) {
+        for (auto* i = shelf_->oldest; i; i = i->newer_)
+            i->since_ = now;
+    }
+    watch_.take_over(before.watch_);
 }
 
 amount stock::remaining(time_point now) const noexcept {
@@ -117,20 +93,50 @@ amount stock::remaining(time_point now) const noexcept {
     return n;
 }
 
-bool stock::leave(amount, ticket t) noexcept {
+bool stock::leave(amount, ticket t, time_point now) noexcept {
     item& i = item::of(t);
     auto& count = shelf_->count;
+    auto* const way_back = i.way_back_;  // null if the permit never became a lease
     --count.in_use;
     if (i.watch_ != 0)
         watch_.leave(1, std::exchange(i.watch_, 0));
-    if (i.fate_ == item::fate::stays) {
-        push(i);
-        return true;
+    if (i.fate_ != item::fate::stays) {
+        way_back->keeper_ = shelf_->keeper.lock();
+        ++(i.fate_ == item::fate::discarded ? count.discarded : count.retired);
+        shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
+        delete &i;  // empty, so this runs no user code
+        return false;
     }
-    ++(i.fate_ == item::fate::discarded ? count.discarded : count.retired);
-    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
-    delete &i;  // empty, so this runs no user code
-    return false;
+    if (way_back && (is_full() || is_too_old(i, now))) {
+        way_back->keeper_ = shelf_->keeper.lock();
+        way_back->refused_.reset(&i);
+        ++count.leaving;
+        return false;
+    }
+    i.since_ = now;
+    push(i);
+    if (times_leave_)
+        trim_no_later_than(end_of(i));
+    if (way_back && (!is_fit(i, now) || shelf_->shortage || shelf_->trim_at <= now))
+        way_back->keeper_ = shelf_->keeper.lock();
+    return true;
+}
+
+bool stock::is_full() const noexcept {
+    auto const max = shelf_->closed.load(std::memory_order_relaxed) ? 0 : options_.pool.max;
+    return shelf_->count.existing() >= max;
+}
+
+time_point stock::end_of(item const& i) const noexcept {
+    auto const& max_age = options_.pool.max_age;
+    auto const& max_idle = options_.pool.max_idle;
+    auto const of_age = max_age == forever ? never : later(i.made_, max_age);
+    auto const of_rest = max_idle == forever ? never : later(i.since_, max_idle);
+    return std::min(of_age, of_rest);
+}
+
+void stock::trim_no_later_than(time_point t) noexcept {
+    shelf_->trim_at = std::min(shelf_->trim_at, t);
 }
 
 time_point stock::next_overdue() const noexcept {
@@ -158,6 +164,8 @@ stock::item& stock::take_out(item& i) noexcept {
 
 stock::item* stock::take_old(time_point now) noexcept {
     auto& count = shelf_->count;
+    if (count.existing() > options_.pool.max)
+        return take_any();
     bool const spare = count.objects() - count.leaving > options_.pool.min;
     for (auto* i = shelf_->oldest; i; i = i->newer_) {
         bool const idle_for_long =
@@ -204,42 +212,41 @@ void stock::plan_trim() noexcept {
     bool const above = shelf_->count.objects() > options_.pool.min;
     for (auto const* i = shelf_->oldest; i; i = i->newer_) {
         auto const age = options_.pool.max_age;
-        first = std::min(first, above            ? shelf_->end_of(*i)
-                                : age == forever ? never
-                                                 : later(i->made_, age));
+        first = std::min(first, above ? end_of(*i) : age == forever ? never : later(i->made_, age));
         if (age == forever)
             break;
     }
-    shelf_->trim_at.store(first.time_since_epoch().count(), std::memory_order_relaxed);
+    shelf_->trim_at = first;
 }
 
 void stock::note_shortage(bool shut_down) noexcept {
-    bool const is_short = shelf_->count.objects() < options_.pool.min && !shut_down;
-    if (is_short == shelf_->shortage.load(std::memory_order_relaxed))
-        return;
-    shelf_->shortage.store(is_short, std::memory_order_relaxed);
-    shelf_->decide_care();
+    shelf_->shortage = shelf_->count.objects() < options_.pool.min && !shut_down;
 }
 
-void stock::add(item& i, time_point now) noexcept {
+bool stock::add(item& i, time_point now) noexcept {
+    if (is_full()) {
+        ++shelf_->count.leaving;
+        return false;
+    }
     i.since_ = now;
     i.proven_ = true;
     ++shelf_->proven;
     push(i);
-    shelf_->trim_no_later_than(std::min(shelf_->end_of(i), shelf_->end_of(*shelf_->oldest)));
+    trim_no_later_than(std::min(end_of(i), end_of(*shelf_->oldest)));
+    return true;
 }
 
-void stock::add_made(item& i, time_point now) noexcept {
+bool stock::add_made(item& i, time_point now) noexcept {
     i.shelf_ = shelf_.get();
     i.made_ = now;
     --shelf_->count.being_created;
     ++shelf_->count.created;
-    add(i, now);
+    return add(i, now);
 }
 
-void stock::add_checked(item& i, time_point now) noexcept {
+bool stock::add_checked(item& i, time_point now) noexcept {
     --shelf_->count.being_checked;
-    add(i, now);
+    return add(i, now);
 }
 
 void stock::forget_checks() noexcept {
@@ -276,11 +283,6 @@ void stock::gone() noexcept {
 
 void stock::close() noexcept {
     shelf_->closed.store(true, std::memory_order_release);
-    shelf_->decide_care();
-}
-
-bool stock::is_closed() const noexcept {
-    return shelf_->closed.load(std::memory_order_relaxed);
 }
 
 }  // namespace policy

@@ -78,14 +78,12 @@ public:
     using maker_type = std::function<boost::asio::awaitable<T>(Executor const&)>;
     using checker_type = std::function<boost::asio::awaitable<bool>(T&)>;
 
-    supplier(std::shared_ptr<Core> core, Executor const& ex, pool_options const& options,
-             maker_type make, checker_type check)
+    supplier(std::shared_ptr<Core> core, Executor const& ex, maker_type make, checker_type check)
         : core_(std::move(core)),
-          options_(options),
           make_(std::move(make)),
           check_(std::move(check)),
           executor_(ex),
-          backoff_(options.retry) {}
+          backoff_(options().retry) {}
     supplier(supplier const&) = delete;
     supplier& operator=(supplier const&) = delete;
     ~supplier() = default;
@@ -102,7 +100,7 @@ public:
         entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
         std::weak_ptr<stock_keeper> const self = this->shared_from_this();
         tell([&](stock& s) { shelf_ = &s.kept_by(self); });
-        if (options_.min != 0)
+        if (options().min != 0)
             look();
     }
 
@@ -122,6 +120,11 @@ public:
         }
     }
 
+    void object_gone() noexcept override {
+        tell([](stock& s) { s.gone(); });
+        look();
+    }
+
     [[nodiscard]] shared_failure failure() const noexcept override {
         std::lock_guard lock(mutex_);
         return failure_;
@@ -138,7 +141,7 @@ public:
             look();
     }
 
-    /// Destroys objects that are too old or have been idle for too long.
+    /// Destroys idle objects that are above `max`, too old or have been idle for too long.
     void trim() noexcept {
         auto const time = now();
         destroy_each([time](stock& s) {
@@ -218,30 +221,31 @@ private:
             owner_->tell([](stock& s) { s.fail_check(); });
         }
         void is_healthy() noexcept {
-            put_in([this](stock& s) { s.add_checked(*item_.release(), now()); });
+            put_in([this](stock& s) { return s.add_checked(*item_, now()); });
         }
         void is_made(T&& object) {
             auto made = std::make_unique<item_type>();
             made->object.emplace(std::move(object));
-            put_in([&made](stock& s) { s.add_made(*made.release(), now()); });
+            item_ = std::move(made);
+            put_in([this](stock& s) { return s.add_made(*item_, now()); });
         }
 
     private:
-        // Puts an object in, which the first request in the queue gets at once.
+        // Puts the object in, which the first request in the queue gets at once, or destroys it if it is above `max`.
         template <class Add>
         void put_in(Add add) noexcept {
             auto* const owner = std::exchange(owner_, nullptr);
+            bool added = false;
             owner->core_->tell([&](auto& room) {
-                add(room.policy());
-                return true;
+                added = add(room.policy());
+                if (added)
+                    static_cast<void>(item_.release());
+                return added;
             });
-            bool closed = false;
-            owner->tell([&](stock& s) {
-                s.forget_checks();
-                closed = s.is_closed();
-            });
-            if (closed)
-                owner->destroy_idle();
+            if (added)
+                return owner->tell([](stock& s) { s.forget_checks(); });
+            item_.reset();
+            owner->tell([](stock& s) { s.gone(); });
         }
 
         supplier* owner_;
@@ -364,20 +368,15 @@ private:
         }
     }
 
-    struct demand {
-        std::uint64_t waiting = 0;
-        amount objects = 0;
-    };
-    [[nodiscard]] demand look_around() const noexcept {
-        return core_->ask([](auto const& room, time_point) {
-            return demand{room.waiting(), room.policy().count().objects()};
-        });
+    [[nodiscard]] std::uint64_t waiting() const noexcept {
+        return core_->ask([](auto const& room, time_point) { return room.waiting(); });
     }
+    [[nodiscard]] pool_options options() const noexcept { return core_->options().pool; }
 
     // Begins a job if one is needed, and returns whether it did. An object that needs only a check is checked, even
     // if another object is being made meanwhile. While attempts to make objects fail, only one job at a time tries.
     [[nodiscard]] bool begin_job() noexcept {
-        auto const waiting = static_cast<amount>(look_around().waiting);
+        auto const waiting = static_cast<amount>(this->waiting());
         auto const time = now();
         std::optional<Executor> ex;
         bool may_make = false;
@@ -398,7 +397,7 @@ private:
             if (waiting > n.being_checked)
                 unchecked = s.take_unchecked(time);
             bool const wanted = waiting > n.being_checked + n.being_created;
-            bool const low = may_fill && n.objects() < options_.min;
+            bool const low = may_fill && n.objects() < s.options().pool.min;
             room = unchecked || (may_make && (wanted || low) && s.reserve());
         });
         return room && start(workpiece(*this, unchecked), *ex);
@@ -454,7 +453,7 @@ private:
         if (T* const object = piece.object()) {
             bool healthy = false;
             {
-                deadline const limit(entry.job(), here, self.options_.check_timeout);
+                deadline const limit(entry.job(), here, self.options().check_timeout);
                 try {
                     healthy = co_await self.check_(*object);
                 } catch (...) {}  // the check failed
@@ -480,7 +479,7 @@ private:
             pause.expires_at(typename timer_type::time_point(
                 std::chrono::ceil<typename timer_type::duration>(at.time_since_epoch())));
             entry.back_off(true);
-            if (self.look_around().waiting == 0)
+            if (self.waiting() == 0)
                 co_return;  // from now on, the end of the last wait cancels the pause
             auto const [cancelled] =
                 co_await pause.async_wait(boost::asio::as_tuple(boost::asio::deferred));
@@ -495,7 +494,7 @@ private:
         auto const failures = self.failures();
         std::exception_ptr failure;
         {
-            deadline const limit(entry.job(), here, self.options_.create_timeout);
+            deadline const limit(entry.job(), here, self.options().create_timeout);
             try {
                 T object = co_await self.make_(ex);
                 piece.is_made(std::move(object));
@@ -521,11 +520,20 @@ private:
         std::lock_guard lock(mutex_);
         return !executor_;
     }
-    // Returns whether the object that a job makes is still needed.
+    // Returns whether the object that a job makes is still needed, and allowed.
     [[nodiscard]] bool is_needed() const noexcept {
-        auto const [waiting, objects] = look_around();
+        bool is_allowed = false;
+        bool is_wanted = false;
+        bool is_low = false;
+        core_->ask([&](auto const& room, time_point) {
+            auto const& limits = room.policy().options().pool;
+            auto const objects = room.policy().count().objects();
+            is_allowed = objects <= limits.max;
+            is_wanted = room.waiting() != 0;
+            is_low = objects <= limits.min;
+        });
         std::lock_guard lock(mutex_);
-        return executor_ && (waiting != 0 || (objects <= options_.min && !shutting_down_));
+        return executor_ && is_allowed && (is_wanted || (is_low && !shutting_down_));
     }
     [[nodiscard]] std::uint32_t failures() const noexcept {
         std::lock_guard lock(mutex_);
@@ -543,8 +551,13 @@ private:
     }
     void has_failed(std::exception_ptr thrown, std::uint32_t seen) noexcept {
         auto failure = described(std::move(thrown));
-        tell([](stock& s) { s.has_failed(); });
+        backoff_options retry;
+        tell([&](stock& s) {
+            s.has_failed();
+            retry = s.options().pool.retry;
+        });
         std::lock_guard lock(mutex_);
+        backoff_.use(retry);
         backoff_.failed(seen, now());
         failure_.swap(failure);
     }
@@ -560,7 +573,7 @@ private:
 
     // Ends the pauses of retries if no request waits for their objects any more.
     void end_idle_retries() noexcept {
-        if (backing_off_.load(std::memory_order_relaxed) == 0 || look_around().waiting != 0)
+        if (backing_off_.load(std::memory_order_relaxed) == 0 || waiting() != 0)
             return;
         std::lock_guard lock(mutex_);
         for (auto* j = executor_ ? first_job() : nullptr; j; j = jobs_.after(*j)) {
@@ -574,7 +587,6 @@ private:
     }
 
     std::shared_ptr<Core> const core_;
-    pool_options const options_;
     stock::shelf const* shelf_ = nullptr;  // of the core
     maker_type make_;
     checker_type check_;
