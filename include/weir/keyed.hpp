@@ -114,8 +114,9 @@ void check_not_watched(std::tuple<Options...> const& options) {
 ///
 /// Memory: a key without waiting requests costs its state and 8 bytes; for text and large keys 8 bytes and a heap
 /// block. The table is 69 % full on average: a `token_bucket` with 64-bit keys takes 50 bytes per key, because its
-/// state is aligned to 16 bytes. A queue of about 950 bytes exists only while a request waits for the key, or while the
-/// key has individual options. A key needs no timer, and no other allocation except the pages of the table.
+/// state is aligned to 16 bytes. A queue of about 320 bytes exists only while a request waits for the
+/// key, or while the key has individual options. With its first waiting request a key takes at most 600 bytes, with or
+/// without a patience: all keys of a shard share one timer and one structure of 1.6 KiB for deadlines.
 ///
 /// Forgetting: a new key starts with the state of an unused limiter as old as this object, so a key that was never used
 /// is like a key that was not used for long. The limiter forgets a key that has reached that state again; this cannot

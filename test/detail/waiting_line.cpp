@@ -5,9 +5,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <limits>
-#include <vector>
-
 using namespace weir::detail;
 using weir::amount;
 using weir::time_point;
@@ -17,10 +14,7 @@ namespace {
 
 class waiter final : public support::stand_in {
 public:
-    explicit waiter(amount n, time_point until = weir::never) {
-        count = n;
-        deadline = until;
-    }
+    explicit waiter(amount n) { count = n; }
 };
 
 constexpr time_point start{1h};
@@ -32,7 +26,6 @@ BOOST_AUTO_TEST_SUITE(detail_waiting_line)
 BOOST_AUTO_TEST_CASE(counts_operations_and_their_permits) {
     waiting_line<fifo> line;
     BOOST_TEST(line.empty());
-    BOOST_TEST(!line.perhaps_waiting());
     BOOST_TEST(!line.bars(1, {}));
     waiter first(2);
     waiter second(3);
@@ -40,7 +33,6 @@ BOOST_AUTO_TEST_CASE(counts_operations_and_their_permits) {
     line.push(second);
     BOOST_TEST(line.size() == 2U);
     BOOST_TEST(line.asked() == 5);
-    BOOST_TEST(line.perhaps_waiting());
     BOOST_TEST(line.bars(1, {}));
     BOOST_TEST(line.next(start) == &first);
     line.erase(first);
@@ -49,39 +41,7 @@ BOOST_AUTO_TEST_CASE(counts_operations_and_their_permits) {
     line.erase(second);
     BOOST_TEST(line.empty());
     BOOST_TEST(line.asked() == 0);
-    BOOST_TEST(!line.perhaps_waiting());
     BOOST_TEST(!line.next(start));
-}
-
-BOOST_AUTO_TEST_CASE(returns_operations_whose_deadline_has_passed) {
-    waiting_line<fifo> line;
-    BOOST_TEST((line.next_deadline() == weir::never));
-    line.prepare_deadlines(start, 0ns);
-    waiter patient(1);
-    waiter late(1, start + 2s);
-    waiter early(1, start + 1s);
-    for (auto* const w : {&patient, &late, &early})
-        line.push(*w);
-
-    std::vector<operation*> expired;
-    auto const expire = [&](time_point now, int budget) {
-        line.expire(now, budget, [&](operation& op) {
-            line.erase(op);
-            expired.push_back(&op);
-        });
-    };
-    expire(start + 1s, 100);
-    BOOST_TEST(expired.empty());  // a deadline at the current time is met
-    BOOST_TEST((line.next_deadline() > start));
-    expire(start + 1s + 1ns, 100);
-    BOOST_TEST((expired == std::vector<operation*>{&early}));
-    expire(start + 10s, 0);
-    BOOST_TEST(expired.size() == 1U);
-    expire(start + 10s, 100);
-    BOOST_TEST((expired == std::vector<operation*>{&early, &late}));
-    BOOST_TEST((line.next_deadline() == weir::never));
-    BOOST_TEST(line.size() == 1U);
-    line.erase(patient);
 }
 
 BOOST_AUTO_TEST_CASE(is_swept_in_order_of_service_despite_arrivals_and_departures) {
@@ -126,14 +86,6 @@ BOOST_AUTO_TEST_CASE(bars_newcomers_only_while_an_operation_waits) {
     line.erase(first);
     BOOST_TEST(!line.bars(1, {}));
     BOOST_TEST(line.ahead_of_new(1, {}) == 0);
-}
-
-BOOST_AUTO_TEST_CASE(keeps_no_memory_for_deadlines_after_it_was_taken) {
-    waiting_line<fifo> line;
-    line.prepare_deadlines(start, 1ms);
-    BOOST_TEST(bool(line.take_deadlines()));
-    BOOST_TEST(!line.take_deadlines());
-    BOOST_TEST((line.next_deadline() == weir::never));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -778,7 +778,7 @@ private:
         expect(n.due || n.next > now_, "due work is reported as due");
         expect(somebody || (n.next == never && !n.due), "nothing is needed while no request waits");
         expect(room_.nobody_waits() == !somebody, "it reports whether requests wait");
-        expect((room_.waiting() == 0) == line_.empty(), "in the queue, too");
+        expect((room_.stats(now_).waiting == 0) == line_.empty(), "in the queue, too");
         expect(room_.perhaps_waiting() == !line_.empty(), "which can be seen without the lock");
 
         auto const s = room_.stats(now_);

@@ -16,8 +16,28 @@
 
 namespace weir::detail {
 
+/// The data that all gates of a limiter share: the pause, the permits in use, and the decisions about requests.
+struct gate_parts {
+    permit_issuer& issuer;
+    detail::pause pause = {};  // no gate grants anything during it
+    std::uint64_t live = 0;    // permit objects
+    std::uint64_t out = 0;     // permits that they stand for
+    detail::counters decisions = {};
+
+    /// The changes since the last call, for totals that another object keeps.
+    struct changes {
+        limiter_stats done;
+        std::uint64_t live = 0;
+        std::uint64_t out = 0;
+    };
+    [[nodiscard]] changes take() noexcept {
+        return {std::exchange(decisions, {}).done(), std::exchange(live, 0), std::exchange(out, 0)};
+    }
+};
+
 /// The policy of a limiter, its permits in use, and the state that admits newcomers. It is independent of the queue.
-template <limiting_policy Policy>
+/// `Parts` is `gate_parts`, or a reference to the parts that several gates share.
+template <limiting_policy Policy, class Parts = gate_parts>
 class gate {
 public:
     enum class doors : std::uint8_t {
@@ -32,9 +52,12 @@ public:
         time_point ready = unknown;         // when this request could be granted
     };
 
-    /// Constructs a gate whose permits carry `key`, and which grants nothing during `p`.
-    gate(permit_issuer& issuer, Policy&& policy, std::uint64_t key, detail::pause const& p) noexcept
-        : issuer_(issuer), key_(key), pause_(p), policy_(std::move(policy)) {}
+    /// Constructs a gate whose permits carry `key`. `parts` is the issuer of the permits, or what several gates share.
+    template <class Source>
+    gate(Source& parts, Policy&& policy, std::uint64_t key) noexcept
+        : parts_{parts}, key_(key), policy_(std::move(policy)) {}
+
+    [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
 
     [[nodiscard]] Policy& policy() noexcept { return policy_; }
     [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
@@ -46,17 +69,18 @@ public:
 
     /// Returns when `n` permits can be granted after `ahead` other permits, like the policy, but after the pause.
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return pause_.ready_at(policy_, n, ahead, now);
+        return parts_.pause.ready_at(policy_, n, ahead, now);
     }
     /// Returns how many permits can be granted now.
     [[nodiscard]] amount remaining(time_point now) const noexcept {
-        return pause_.remaining(policy_, now);
+        return parts_.pause.remaining(policy_, now);
     }
     /// Returns how long until the capacity can be granted at once; `forever` if that is unknown.
     [[nodiscard]] duration reset_after(time_point now) const noexcept {
-        return pause_.reset_after(policy_, now);
+        return parts_.pause.reset_after(policy_, now);
     }
-    [[nodiscard]] detail::pause const& pause() const noexcept { return pause_; }
+    [[nodiscard]] detail::pause& pause() noexcept { return parts_.pause; }
+    [[nodiscard]] detail::pause const& pause() const noexcept { return parts_.pause; }
 
     /// Returns whether `n` permits can be granted now, if permits for `ahead` are granted before them. If `barred`,
     /// the request must wait for the requests ahead even if it fits.
@@ -86,13 +110,13 @@ public:
 
     [[nodiscard]] permit grant_at_once(amount n, time_point now, std::uint8_t account = 0) {
         auto p = admit(n, now, duration::zero(), account);
-        counters_.grant_at_once(n);
+        parts_.decisions.grant_at_once(n);
         return p;
     }
     [[nodiscard]] permit grant(amount n, time_point now, duration waited,
                                std::uint8_t account = 0) {
         auto p = admit(n, now, waited, account);
-        counters_.grant(n, waited);
+        parts_.decisions.grant(n, waited);
         return p;
     }
     /// Returns the time after which to retry a request that could be granted at `ready`; `forever` if it is unknown.
@@ -103,7 +127,7 @@ public:
     // Releases permits. Returns whether this may have made permits available.
 
     [[nodiscard]] bool leave(amount n, ticket t, time_point now) noexcept {
-        --live_;
+        --parts_.live;
         if (n == 0)
             return false;
         count_out(-n);
@@ -116,7 +140,7 @@ public:
         return policy_.refund(n, t, now);
     }
     [[nodiscard]] bool leave_unused(amount n, ticket t, time_point now) noexcept {
-        --live_;
+        --parts_.live;
         return refund(n, t, now);
     }
     [[nodiscard]] ticket overdraw(amount n, amount held, ticket t, time_point now) {
@@ -124,60 +148,45 @@ public:
         count_out(n);
         return held == 0 ? extra : policy_.merge(t, extra, n);
     }
-    void split() noexcept { ++live_; }
+    void split() noexcept { ++parts_.live; }
     [[nodiscard]] ticket merge(ticket into, ticket from, amount n) noexcept {
-        --live_;
+        --parts_.live;
         return n == 0 ? into : policy_.merge(into, from, n);
     }
 
     /// Returns whether the policy needs the time for `leave`.
     [[nodiscard]] bool needs_time_to_leave() const noexcept { return times_leave(policy_); }
 
-    [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
-    [[nodiscard]] detail::counters& counters() noexcept { return counters_; }
+    [[nodiscard]] std::uint64_t live() const noexcept { return parts_.live; }
+    [[nodiscard]] detail::counters& counters() noexcept { return parts_.decisions; }
 
     [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
-        auto result = counters_.done();
-        result.live = live_;
+        auto result = parts_.decisions.done();
+        result.live = parts_.live;
         result.in_use = static_cast<amount>(
-            std::min(out_, static_cast<std::uint64_t>(std::numeric_limits<amount>::max())));
+            std::min(parts_.out, static_cast<std::uint64_t>(std::numeric_limits<amount>::max())));
         result.capacity = capacity_now_of(policy_);
         result.remaining = remaining(now);
         result.debt = debt_of(policy_, now);
         result.reset_after = if_known(reset_after(now));
-        result.paused_for = pause_.rest(now);
+        result.paused_for = parts_.pause.rest(now);
         return result;
-    }
-
-    /// The changes since the last call, for totals that another object keeps.
-    struct books {
-        limiter_stats done;
-        std::uint64_t live = 0;
-        std::uint64_t out = 0;
-    };
-    [[nodiscard]] books take_books() noexcept {
-        return {std::exchange(counters_, {}).done(), std::exchange(live_, 0),
-                std::exchange(out_, 0)};
     }
 
 private:
     [[nodiscard]] permit admit(amount n, time_point now, duration waited, std::uint8_t account) {
         auto const t = n == 0 ? ticket() : policy_.take(n, now);
-        ++live_;
+        ++parts_.live;
         count_out(n);
-        return permit_issuer::grant(issuer_, n, {.ticket = t, .key = key_ + account}, waited);
+        return permit_issuer::grant(parts_.issuer, n, {.ticket = t, .key = key_ + account}, waited);
     }
     // An unsigned number, since absurd charges may add up to more than fits.
-    void count_out(amount n) noexcept { out_ += static_cast<std::uint64_t>(n); }
+    void count_out(amount n) noexcept { parts_.out += static_cast<std::uint64_t>(n); }
 
-    permit_issuer& issuer_;
+    Parts parts_;
     std::uint64_t key_;
-    detail::pause const& pause_;
     doors doors_ = doors::open;
     Policy policy_;
-    std::uint64_t live_ = 0;  // permit objects
-    std::uint64_t out_ = 0;   // permits that they stand for
-    detail::counters counters_;
 };
 
 }  // namespace weir::detail

@@ -66,7 +66,7 @@ class keyed_room {
     using handle = typename states_type::handle;
     using spot = typename states_type::spot;
     using place = operation::place;
-    using gate_type = gate<own_policy>;
+    using gate_type = gate<own_policy, gate_parts&>;
     using doors = typename gate_type::doors;
 
     // The location of a key: none, the table, or a room.
@@ -79,15 +79,15 @@ public:
     using options_type = shard_options<Rule, Hash>;
 
     keyed_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
-        : issuer_(issuer),
-          timed_(options.rule->timed()),
+        : timed_(options.rule->timed()),
           times_leave_(times_leave(*options.rule)),
-          gate_(issuer, options.rule, options.bounds, !options.all_share_one, pause_),
-          rooms_(queueing, pause_),
+          of_gates_{issuer},
+          gate_(issuer, options.rule, options.bounds, !options.all_share_one, of_gates_.pause),
+          rooms_(of_gates_, queueing),
           heavy_(options.heavy_keys) {
         if (options.all_share_one) {
-            everyone_ = &rooms_.open(
-                issuer_, handle::from(0), options.rule, options.rule->begin(time_point::min()));
+            everyone_ =
+                &rooms_.open(handle::from(0), options.rule, options.rule->begin(time_point::min()));
             everyone_->stays = true;
         }
     }
@@ -110,16 +110,16 @@ public:
             everyone_->room.begin(now);
     }
 
-    [[nodiscard]] queue_options const& queueing() const noexcept { return rooms_.queueing(); }
+    [[nodiscard]] queue_options const& queueing() const noexcept { return parts().queueing; }
 
     // Events that need the time. For other events any time will do, and no clock is read.
 
     [[nodiscard]] bool needs_time_to_ask() const noexcept {
-        return timed_ || rooms_.waiting() != 0 || pause_.is_set();
+        return timed_ || parts().waiting() != 0 || pause().is_set();
     }
-    [[nodiscard]] bool needs_time_to_tell() const noexcept { return timed_ || pause_.is_set(); }
+    [[nodiscard]] bool needs_time_to_tell() const noexcept { return timed_ || pause().is_set(); }
     [[nodiscard]] bool needs_time_to_leave() const noexcept {
-        return times_leave_ || rooms_.waiting() != 0;
+        return times_leave_ || parts().waiting() != 0;
     }
 
     // Requests.
@@ -303,7 +303,7 @@ public:
         count(at.where, who, true);
         gate_.counters().reject(ec);
         auto what = rejection(at.where, who, ec, e.count, unknown, now);
-        what.retry_after = jitter_.of(ready_in, queueing().jitter, now);
+        what.retry_after = parts().jitter.of(ready_in, queueing().jitter, now);
         return what;
     }
     template <class Like>
@@ -351,15 +351,12 @@ public:
     [[nodiscard]] static chain_line& chains(chain_entry const& e) noexcept {
         return room_of(e)->room.chains(e);
     }
-    void set_alarm(chain_operation& op, time_point at) noexcept {
-        room_of(*op.at_home)->room.set_alarm(op, at);
-        note(*room_of(*op.at_home), now_);
-    }
+    void set_alarm(chain_operation& op, time_point at) noexcept { parts().deadlines.move(op, at); }
     void complete(chain_operation& op) noexcept {
-        room_of(*op.at_home)->room.complete(op);
-        note(*room_of(*op.at_home), now_);
+        home_of(op).room.complete(op);
+        note(home_of(op), now_);
     }
-    void take_calls(call_list& to) noexcept { to.append(calls_); }
+    void take_calls(call_list& to) noexcept { to.append(parts().calls); }
 
     // Released permits. Each function returns whether this may concern other requests here.
 
@@ -384,7 +381,7 @@ public:
             in(*at.room, now, [&](auto& room) { return room.refund(n, from, now); });
         else
             gate_.refund(at.where, n, from, now);
-        return rooms_.waiting() != 0;
+        return parts().waiting() != 0;
     }
     [[nodiscard]] ticket overdraw(amount n, amount held, permit_origin from, time_point now) {
         auto const at = find(from);
@@ -413,13 +410,13 @@ public:
     }
     [[nodiscard]] amount remaining(permit_origin from, time_point now) const noexcept {
         return look(find(from), hash_of(from), [&](auto const& rule, auto const& s) {
-            return pause_.remaining(rule, now, s);
+            return pause().remaining(rule, now, s);
         });
     }
 
     [[nodiscard]] duration reset_after(permit_origin from, time_point now) const noexcept {
         return look(find(from), hash_of(from), [&](auto const& rule, auto const& s) {
-            return pause_.reset_after(rule, now, s);
+            return pause().reset_after(rule, now, s);
         });
     }
 
@@ -439,12 +436,12 @@ public:
         rooms_.set_queueing(next);
     }
     void pause_until(time_point end) noexcept {
-        pause_.extend(end);
-        rooms_.pause_changes();
+        pause().extend(end);
+        rooms_.reprice();
     }
     void resume() noexcept {
-        pause_.stop();
-        rooms_.pause_changes();
+        pause().stop();
+        rooms_.reprice();
     }
 
     // Events that concern one key.
@@ -514,7 +511,7 @@ public:
         if (op.at == place::nowhere) {
             op.cancelled = true;
         } else if (op.at == place::chained) {
-            auto& r = *room_of(*static_cast<chain_operation&>(op).at_home);
+            auto& r = home_of(op);
             r.room.cancel(op, now);
             note(r, now);
         } else if (op.at == place::queue) {
@@ -522,14 +519,14 @@ public:
             r.room.cancel(op, now);
             note(r, now);
         } else {
-            observers::cancel(op, outbox_);
+            observers::cancel(op, parts().outbox);
         }
     }
 
     // Events without a call.
 
     void settle(time_point now, int& budget) noexcept {
-        pause_.elapse(now);
+        pause().elapse(now);
         for (; budget > 0; --budget) {
             own_room* const r = rooms_.untold();
             if (!r)
@@ -537,13 +534,19 @@ public:
             rooms_.tell(*r);
             note(*r, now);
         }
+        parts().deadlines.expire(now, budget, [&](operation& op) {
+            auto& r = op.at == place::chained ? home_of(op) : room_of(op);
+            rooms_.tell(r);
+            r.room.expire(op, now);
+            note(r, now);
+        });
         for (; budget > 0 && rooms_.next_at() <= now; --budget) {
             auto& r = *rooms_.next();
             r.room.settle(now, budget);
             note(r, now);
         }
-        drains_.sweep(budget, outbox_);
-        drains_.serve(is_idle(), budget, outbox_);
+        drains_.sweep(budget, parts().outbox);
+        drains_.serve(is_idle(), budget, parts().outbox);
     }
 
     [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
@@ -552,36 +555,41 @@ public:
         n.waiting = !is_empty();
         if (!n.waiting)
             return n;
-        n.next = rooms_.next_at();
-        n.due = !outbox_.empty() || n.next <= now || (!are_empty() && rooms_.untold()) ||
+        n.next = std::min(rooms_.next_at(), parts().deadlines.next());
+        n.due = !parts().outbox.empty() || n.next <= now || (!are_empty() && rooms_.untold()) ||
                 drains_.is_due(is_idle());
         return n;
     }
 
     [[nodiscard]] static bool perhaps_waiting() noexcept { return false; }
     [[nodiscard]] bool nobody_waits() const noexcept { return are_empty() && drains_.empty(); }
-    [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox_.empty(); }
+    [[nodiscard]] bool is_empty() const noexcept {
+        return nobody_waits() && parts().outbox.empty();
+    }
     [[nodiscard]] bool is_done() const noexcept { return is_empty(); }
     [[nodiscard]] std::uint64_t live() const noexcept { return gate_.live(); }
-    [[nodiscard]] operation_list& outbox() noexcept { return outbox_; }
+    [[nodiscard]] operation_list& outbox() noexcept { return parts().outbox; }
 
     void clear_out() noexcept {
-        rooms_.clear_out(outbox_, calls_);
-        drains_.clear_out(outbox_);
+        rooms_.clear_out();
+        drains_.clear_out(parts().outbox);
     }
 
-    [[nodiscard]] static std::unique_ptr<char> take_spare_memory() noexcept { return nullptr; }
+    /// Returns memory that is needed only while a request waits.
+    [[nodiscard]] auto take_spare_memory() noexcept {
+        return are_empty() ? parts().deadlines.take_memory() : nullptr;
+    }
 
     /// Returns the sums over all keys; fields that have a meaning only for one key are 0.
     [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
         auto result = gate_.stats();
         result.name = queueing().name;
-        result.paused_for = pause_.rest(now);
-        result.waiting = rooms_.waiting();
-        result.waiting_for = rooms_.waiting_for();
+        result.paused_for = pause().rest(now);
+        result.waiting = parts().waiting();
+        result.waiting_for = parts().waiting_for();
         return result;
     }
-    [[nodiscard]] wait_histogram waits() const noexcept { return rooms_.waits(); }
+    [[nodiscard]] wait_histogram waits() const noexcept { return parts().waits.recorded(); }
     /// Returns the present state of one key; past decisions are not counted per key.
     template <class Like>
     [[nodiscard]] limiter_stats stats(keyed_lookup<Like> const& who,
@@ -591,11 +599,11 @@ public:
         result.name = queueing().name;
         look(at, who.hash, [&](auto const& rule, auto const& s) {
             result.capacity = rule.capacity();
-            result.remaining = pause_.remaining(rule, now, s);
+            result.remaining = pause().remaining(rule, now, s);
             if constexpr (requires { rule.debt(s, now); })
                 result.debt = rule.debt(s, now);
-            result.reset_after = if_known(pause_.reset_after(rule, now, s));
-            result.paused_for = pause_.rest(now);
+            result.reset_after = if_known(pause().reset_after(rule, now, s));
+            result.paused_for = pause().rest(now);
             return 0;
         });
         return result;
@@ -637,6 +645,10 @@ public:
     static constexpr int help_budget = 16;
 
 private:
+    [[nodiscard]] common_parts& parts() noexcept { return rooms_.parts(); }
+    [[nodiscard]] common_parts const& parts() const noexcept { return rooms_.parts(); }
+    [[nodiscard]] detail::pause& pause() noexcept { return of_gates_.pause; }
+    [[nodiscard]] detail::pause const& pause() const noexcept { return of_gates_.pause; }
     [[nodiscard]] states_type& states() noexcept { return gate_.states(); }
     [[nodiscard]] states_type const& states() const noexcept { return gate_.states(); }
 
@@ -645,8 +657,8 @@ private:
     }
 
     void help(time_point now) noexcept {
-        if (rooms_.waiting() == 0) [[likely]]
-            return pause_.elapse(now);
+        if (parts().waiting() == 0) [[likely]]
+            return pause().elapse(now);
         int budget = help_budget;
         settle(now, budget);
     }
@@ -701,8 +713,8 @@ private:
                     .capacity = look({where}, who.hash, [](auto const& rule, auto const&) {
                         return rule.capacity();
                     })};
-        return {.retry_after =
-                    gate_type::retry_after(jitter_.after(ready, queueing().jitter, now), now),
+        return {.retry_after = gate_type::retry_after(
+                    parts().jitter.after(ready, queueing().jitter, now), now),
                 .by = queueing().name};
     }
 
@@ -728,15 +740,18 @@ private:
     // Rooms.
 
     // Returns whether no request waits in any room.
-    [[nodiscard]] bool are_empty() const noexcept { return rooms_.waiting() == 0 && chains_ == 0; }
+    [[nodiscard]] bool are_empty() const noexcept { return parts().waiting() == 0 && chains_ == 0; }
     [[nodiscard]] static own_room* room_of(chain_entry const& e) noexcept {
         return static_cast<own_room*>(e.room);
     }
     [[nodiscard]] static own_room& room_of(operation& op) noexcept {
         return *static_cast<own_room*>(static_cast<keyed_operation&>(op).room);
     }
+    [[nodiscard]] static own_room& home_of(operation& chain) noexcept {
+        return *room_of(*static_cast<chain_operation&>(chain).at_home);
+    }
     [[nodiscard]] own_room& open_room(spot where) {
-        auto& r = rooms_.open(issuer_, where.key(), where.shared(), std::move(where.own_state()));
+        auto& r = rooms_.open(where.key(), where.shared(), std::move(where.own_state()));
         where.put(r);
         return r;
     }
@@ -760,20 +775,19 @@ private:
     // Updates the totals after an event in the room, and closes the room if it is no longer needed.
     void note(own_room& r, time_point now) noexcept {
         now_ = now;
-        auto const news = rooms_.take_books(r, outbox_);
-        r.room.take_calls(calls_);
-        gate_.add(news, r.key);
+        auto const news = rooms_.take_counts();
+        gate_.add(news, r.key());
         if (heavy_.is_on() && !everyone_)
-            heavy_.reject(r.key, states().hash_of(r.key), rejections(news.done));
+            heavy_.reject(r.key(), states().hash_of(r.key()), rejections(news.done));
         if (r.stays || !r.room.nobody_waits())
             rooms_.schedule(r, now, last_alarm_);
         else
-            states().find(r.key).put(rooms_.close(r));
+            states().find(r.key()).put(rooms_.close(r));
     }
     // Changes of rules.
 
     [[nodiscard]] shared_rule const& shared_rule_of(own_room const& r) const noexcept {
-        return states().find(r.key).shared();
+        return states().find(r.key()).shared();
     }
     [[nodiscard]] static own_policy under(shared_rule rule, own_policy const& before,
                                           time_point now) {
@@ -794,23 +808,19 @@ private:
 
     [[nodiscard]] bool is_idle() const noexcept { return gate_.live() == 0 && are_empty(); }
     [[nodiscard]] bool concerns_others() const noexcept {
-        return rooms_.waiting() != 0 || (!drains_.empty() && is_idle());
+        return parts().waiting() != 0 || (!drains_.empty() && is_idle());
     }
 
-    permit_issuer& issuer_;
     bool timed_;
     bool times_leave_;
-    pause pause_;
+    gate_parts of_gates_;
     keyed_gate_type gate_;
     rooms_type rooms_;
     own_room* everyone_ = nullptr;  // the common room, if all keys share one
     drains drains_;
     std::uint64_t next_drain_ = 1;
     heavy_keys<Key> heavy_;
-    operation_list outbox_;
-    call_list calls_;
     std::uint64_t chains_ = 0;  // waiting entries of chains
-    jitter jitter_;
     time_point now_{};
     time_point last_alarm_ = time_point::min();
 };

@@ -3,13 +3,11 @@
 #include <weir/amount.hpp>
 #include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/chain/line.hpp>
-#include <weir/detail/deadline_wheel.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/shares_queue.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -17,13 +15,11 @@
 
 namespace weir::detail {
 
-/// The operations that wait for permits, in the order of a queue, and by their deadlines. Beside the queue it holds
-/// the chains that stand here: each goes before all requests that arrived after it. It owns none of them.
+/// The operations that wait for permits, in the order of a queue. Beside the queue it holds the chains that stand here:
+/// each goes before all requests that arrived after it. It owns none of them.
 template <class Queue>
 class waiting_line {
 public:
-    using wheel = deadline_wheel<operation>;
-
     explicit waiting_line(queue_options const& options = {}) : queue_(options) {}
 
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -32,24 +28,11 @@ public:
     /// The sum of the permits that they ask for.
     [[nodiscard]] amount asked() const noexcept { return asked_; }
 
-    /// Returns whether an operation waits, as seen without the lock: perhaps out of date.
-    [[nodiscard]] bool perhaps_waiting() const noexcept {
-        return perhaps_waiting_.load(std::memory_order_relaxed);
-    }
-
-    /// Prepares for operations with a deadline. Call it before each of them joins. May throw.
-    void prepare_deadlines(time_point now, duration tolerance) {
-        if (!deadlines_)
-            deadlines_ = std::make_unique<wheel>(now, tolerance);
-    }
-
     /// Prepares for `op`. Call it before `op` joins. May throw.
     void prepare(operation const& op) { queue_.prepare(op); }
 
     void push(operation& op) noexcept {
         queue_.push(op);
-        if (op.deadline != never)
-            deadlines_->insert(op, op.deadline);
         grow(op.count);
     }
 
@@ -57,7 +40,6 @@ public:
         if (sweep_ == &op)
             sweep_ = queue_.after(op);
         queue_.erase(op);
-        wheel::erase(op);
         shrink(op.count);
     }
 
@@ -66,15 +48,15 @@ public:
         if (sweep_ == &op)
             sweep_ = &by;
         queue_.replace(op, by);
-        wheel::replace(op, by);
     }
 
     // Chains.
 
-    /// Prepares for chains. Call it before the first one waits. May throw.
-    void prepare_chains() {
+    /// Prepares for chains, and adds the chains that are called here to `calls`. Call it before the first one waits. May
+    /// throw.
+    void prepare_chains(call_list& calls) {
         if (!chains_)
-            chains_ = std::make_unique<chain_line>();
+            chains_ = std::make_unique<chain_line>(calls);
     }
     /// Null until the first chain waits.
     [[nodiscard]] chain_line* chains() const noexcept { return chains_.get(); }
@@ -149,39 +131,14 @@ public:
         return !sweep_ && (!chains_ || chains_->is_swept());
     }
 
-    /// Replaces the deadline of `op`, which waits; `never` removes it.
-    void move_deadline(operation& op, time_point at) noexcept {
-        wheel::erase(op);
-        if (at != never)
-            deadlines_->insert(op, at);
-    }
-
-    /// Passes each operation whose deadline has passed to `expire`, which erases it, until `budget` operations were
-    /// touched.
-    template <class F>
-    void expire(time_point now, int& budget, F expire) {
-        if (deadlines_)
-            deadlines_->advance(now, budget, expire);
-    }
-
-    /// Returns when to look for operations that expire.
-    [[nodiscard]] time_point next_deadline() noexcept {
-        return deadlines_ ? deadlines_->next() : never;
-    }
-
-    /// Returns the memory that is not needed while no operation waits.
-    [[nodiscard]] std::unique_ptr<wheel> take_deadlines() noexcept { return std::move(deadlines_); }
-
 private:
     void grow(amount n) noexcept {
         ++size_;
         asked_ += n;
-        perhaps_waiting_.store(true, std::memory_order_relaxed);
     }
     void shrink(amount n) noexcept {
         --size_;
         asked_ -= n;
-        perhaps_waiting_.store(size_ != 0, std::memory_order_relaxed);
     }
 
     template <class Any>
@@ -196,10 +153,8 @@ private:
 
     std::uint64_t size_ = 0;
     amount asked_ = 0;
-    std::atomic<bool> perhaps_waiting_ = false;
     Queue queue_;
-    operation* sweep_ = nullptr;        // the next operation of the sweep
-    std::unique_ptr<wheel> deadlines_;  // while an operation with a deadline waits
+    operation* sweep_ = nullptr;  // the next operation of the sweep
     std::unique_ptr<chain_line> chains_;
 };
 

@@ -6,6 +6,7 @@
 #include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/rejected.hpp>
+#include <weir/detail/room/common.hpp>
 #include <weir/detail/room/drains.hpp>
 #include <weir/detail/room/observers.hpp>
 #include <weir/detail/room/pause.hpp>
@@ -13,7 +14,6 @@
 #include <weir/detail/room/turns.hpp>
 #include <weir/detail/room/watchers.hpp>
 #include <weir/detail/wait_limit.hpp>
-#include <weir/detail/wait_recorder.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace weir::detail {
@@ -45,27 +46,29 @@ namespace weir::detail {
 /// An operation that has left is in the outbox with its outcome, until a caller takes it from there and posts it.
 /// `settle` does all work that the other calls leave: the sweep, deadlines, grants, drains, reports. Any thread may
 /// call it at any time; calling it at the times that `wants` returns is often enough.
-template <limiting_policy Policy, class Queue = any_queue>
+///
+/// `Parts` is `shared_parts` in the room of a key. Such a room has no drains and no watchers.
+template <limiting_policy Policy, class Queue = any_queue, class Parts = own_parts>
 class waiting_room {
     using place = operation::place;
-    using turns_type = turns<Policy, Queue>;
+    using turns_type = turns<Policy, Queue, Parts>;
     using gate_type = typename turns_type::gate_type;
     using line_type = typename turns_type::line_type;
+    static constexpr bool is_one_of_many = std::is_same_v<Parts, shared_parts>;
 
 public:
     using policy_type = Policy;
     using options_type = typename Policy::options_type;
 
     waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing)
-        : waiting_room(issuer, std::move(policy), queueing, 0, own_pause_, own_waits_) {}
-    waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
-        : waiting_room(issuer, Policy(options), queueing) {}
-    /// Constructs one of several rooms: permits carry `key`, `p` pauses all rooms, and waits are recorded in `waits`.
-    waiting_room(permit_issuer& issuer, Policy&& policy, queue_options const& queueing,
-                 std::uint64_t key, pause const& p, wait_recorder& waits)
-        : turns_(issuer, std::move(policy), queueing, key, p, waits) {
+        : turns_(queueing, issuer, std::move(policy), 0) {
         count_seats();
     }
+    waiting_room(permit_issuer& issuer, options_type const& options, queue_options const& queueing)
+        : waiting_room(issuer, Policy(options), queueing) {}
+    /// Constructs one of several rooms. Its permits carry `key`.
+    waiting_room(common_parts& common, gate_parts& of_gate, Policy&& policy, std::uint64_t key)
+        : turns_(common, of_gate, std::move(policy), key) {}
     waiting_room(waiting_room const&) = delete;
     waiting_room& operator=(waiting_room const&) = delete;
 
@@ -93,6 +96,8 @@ public:
     }
 
     void begin(time_point now) noexcept { policy().begin(now); }
+
+    [[nodiscard]] std::uint64_t key() const noexcept { return gate().key(); }
 
     [[nodiscard]] Policy& policy() noexcept { return gate().policy(); }
     [[nodiscard]] Policy const& policy() const noexcept { return gate().policy(); }
@@ -157,7 +162,7 @@ public:
         auto const length = limit.length.length_or(queueing().patience.length_or(forever));
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
         auto const r = op.asked_for();
-        auto const evicted = places_.find(r, line(), queueing());
+        auto const evicted = places().find(r, line(), queueing());
         auto const ready = turns_.turn_of(r, evicted.value_or(0), now);
 
         if (ready != unknown && ready > deadline)
@@ -194,7 +199,7 @@ public:
     [[nodiscard]] bool decide_drain(operation& op) noexcept {
         return drains_.decide(op, is_idle());
     }
-    void join_drain(operation& op) noexcept { drains_.join(op, turns_.take_number()); }
+    void join_drain(operation& op) noexcept { drains_.join(op, turns_.parts().take_number()); }
 
     /// Returns whether a wait for an event of the policy is over, with the outcome in `op`.
     template <class Found>
@@ -203,7 +208,7 @@ public:
     }
     template <class Found>
     void join_watch(watch_operation<Found>& op) noexcept {
-        watchers_.join(op, turns_.take_number());
+        watchers_.join(op, turns_.parts().take_number());
     }
 
     /// Undoes `join_drain` or `join_watch`.
@@ -241,24 +246,23 @@ public:
     }
     [[nodiscard]] bool has_place(chain_entry const& e, time_point now) noexcept {
         auto const r = e.asked_for();
-        auto const evicted = places_.find(r, line(), queueing());
+        auto const evicted = places().find(r, line(), queueing());
         return evicted && !is_too_long(turns_.turn_of(r, *evicted, now), now);
     }
     void evict(chain_entry const& e, time_point now) noexcept { evict_for(e.asked_for(), now); }
     void enroll(chain_entry& e, time_point now) noexcept { turns_.enroll(e, now); }
     void strike(chain_entry& e) noexcept { turns_.strike(e); }
-    void stand(chain_entry& e) noexcept { line().stand(e); }
-    void step_out(chain_entry& e) noexcept { line().step_out(e); }
+    void stand(chain_entry& e) noexcept { turns_.stand(e); }
+    void step_out(chain_entry& e) noexcept { turns_.step_out(e); }
     static void look_again(chain_entry const&) noexcept {}  // `wants` always does
     [[nodiscard]] chain_line& chains(chain_entry const&) noexcept { return *line().chains(); }
-    void set_alarm(chain_operation& op, time_point at) noexcept { line().move_deadline(op, at); }
+    void set_alarm(chain_operation& op, time_point at) noexcept {
+        turns_.parts().deadlines.move(op, at);
+    }
     void complete(chain_operation& op) noexcept { turns_.complete(op); }
 
     /// Moves the chains that were called here to `to`.
-    void take_calls(call_list& to) noexcept {
-        if (line().chains())
-            to.append(line().chains()->calls());
-    }
+    void take_calls(call_list& to) noexcept { to.append(turns_.parts().calls); }
 
     // Released permits. Each function returns whether this may concern other requests here.
 
@@ -316,8 +320,8 @@ public:
 
     /// Cancels all operations that are waiting now.
     void cancel_all() noexcept {
-        drains_.cancel_before(turns_.next_number());
-        watchers_.cancel_before(turns_.next_number());
+        drains_.cancel_before(turns_.parts().next_number);
+        watchers_.cancel_before(turns_.parts().next_number);
         turns_.cancel_all();
     }
 
@@ -336,13 +340,18 @@ public:
 
     /// Grants nothing until `end`, or until a later time that was set before.
     void pause_until(time_point end) noexcept {
-        own_pause_.extend(end);
+        gate().pause().extend(end);
         reprice();
     }
-    void resume() noexcept { own_pause_.stop(); }
+    void resume() noexcept { gate().pause().stop(); }
 
     /// Adopts other queue options; waiting requests stay.
-    void set_queueing(queue_options const& next) noexcept { turns_.set_queueing(next); }
+    void set_queueing(queue_options const& next) noexcept {
+        turns_.parts().queueing = next;
+        turns_.adopt_queueing();
+    }
+    /// Adopts the queue options that all rooms share, after a change.
+    void adopt_queueing() noexcept { turns_.adopt_queueing(); }
 
     /// Cancels one operation, or records the cancellation before it waits.
     void cancel(operation& op, time_point now) noexcept {
@@ -378,46 +387,56 @@ public:
 
     /// Does all work that is due, until `budget` operations were touched.
     void settle(time_point now, int& budget) noexcept {
-        own_pause_.elapse(now);
+        gate().pause().elapse(now);
         if constexpr (is_fed) {
             if (policy().elapse(now))
                 reprice();
         }
         drains_.sweep(budget, outbox());
         watchers_.sweep(budget, outbox());
+        if constexpr (!is_one_of_many) {
+            turns_.examine(now, budget);
+            turns_.parts().deadlines.expire(now, budget, [&](operation& op) { expire(op, now); });
+        }
         turns_.serve(now, budget);
         drains_.serve(is_idle(), budget, outbox());
         watchers_.serve(gate(), now, budget, outbox());
     }
 
+    /// Ends the wait of `op`, whose deadline has passed; a chain is called. `settle` of one of several rooms leaves this
+    /// to their owner.
+    void expire(operation& op, time_point now) noexcept { turns_.expire(op, now); }
+
+    /// Returns when `settle` has work. `last_alarm`: as in `wakeup`. For one of several rooms.
+    [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {
+        if (nobody_waits())
+            return never;
+        return turns_.is_sweeping() ? now : turns_.next_event(now, last_alarm);
+    }
     /// Returns the needs that the actor must meet. `last_alarm`: as in `wakeup`.
     [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
         needs n;
         n.waiting = !is_done();
         if (!n.waiting)
             return n;
-        n.next =
-            std::min({turns_.next_event(now, last_alarm), watchers_.next_event(gate()), never});
+        n.next = std::min({turns_.next_event(now, last_alarm), turns_.parts().deadlines.next(),
+                           watchers_.next_event(gate()), never});
         if constexpr (is_fed) {
             n.next = std::min(n.next, policy().next_order(what_waits(now), now));
-            if (own_pause_.is_on(now) && !line().empty())
-                n.next = std::min(n.next, own_pause_.from(now));  // then requests need orders
+            if (gate().pause().is_on(now) && !line().empty())
+                n.next = std::min(n.next, gate().pause().from(now));  // then requests need orders
         }
         n.due = turns_.is_sweeping() || !outbox().empty() || n.next <= now ||
                 watchers_.is_due(gate(), now) || drains_.is_due(is_idle());
         return n;
     }
 
-    [[nodiscard]] std::uint64_t waiting() const noexcept { return line().size(); }
-    [[nodiscard]] amount waiting_for() const noexcept { return line().asked(); }
-    [[nodiscard]] typename gate_type::books take_books() noexcept { return gate().take_books(); }
-    [[nodiscard]] bool perhaps_waiting() const noexcept { return line().perhaps_waiting(); }
+    [[nodiscard]] std::uint64_t waiting() const noexcept { return turns_.parts().waiting(); }
+    [[nodiscard]] bool perhaps_waiting() const noexcept { return turns_.parts().perhaps_waiting(); }
     [[nodiscard]] bool nobody_waits() const noexcept {
         return line().empty() && drains_.empty() && watchers_.empty() && !line().has_chains();
     }
-    [[nodiscard]] bool is_empty() const noexcept {
-        return nobody_waits() && turns_.outbox().empty();
-    }
+    [[nodiscard]] bool is_empty() const noexcept { return nobody_waits() && outbox().empty(); }
     /// Also requires that the policy does not need the time.
     [[nodiscard]] bool is_done() const noexcept {
         if constexpr (is_fed)
@@ -428,7 +447,8 @@ public:
     [[nodiscard]] std::uint64_t live() const noexcept { return gate().live(); }
 
     /// Operations that have left the room and must be posted.
-    [[nodiscard]] operation_list& outbox() noexcept { return turns_.outbox(); }
+    [[nodiscard]] operation_list& outbox() noexcept { return turns_.parts().outbox; }
+    [[nodiscard]] operation_list const& outbox() const noexcept { return turns_.parts().outbox; }
 
     /// Removes all operations without an outcome, and calls the chains. Admits no request from now on.
     void clear_out() noexcept {
@@ -439,11 +459,13 @@ public:
 
     /// Returns memory that is needed only while a request waits.
     [[nodiscard]] auto take_spare_memory() noexcept {
-        return line().empty() && !line().has_chains() ? line().take_deadlines() : nullptr;
+        return line().empty() && !line().has_chains()
+                   ? turns_.parts().deadlines.take_memory()
+                   : nullptr;
     }
 
     [[nodiscard]] limiter_stats stats(time_point now) const noexcept { return turns_.stats(now); }
-    [[nodiscard]] wait_histogram waits() const noexcept { return turns_.waits().recorded(); }
+    [[nodiscard]] wait_histogram waits() const noexcept { return turns_.parts().waits.recorded(); }
     /// Calls `f(share_stats)` for each partition.
     template <class F>
     void each_share(F f) const {
@@ -455,6 +477,7 @@ public:
     static constexpr int help_budget = 16;
 
 private:
+    [[nodiscard]] detail::places& places() noexcept { return turns_.parts().places; }
     [[nodiscard]] gate_type& gate() noexcept { return turns_.at_gate(); }
     [[nodiscard]] gate_type const& gate() const noexcept { return turns_.at_gate(); }
     [[nodiscard]] line_type& line() noexcept { return turns_.in_line(); }
@@ -474,7 +497,7 @@ private:
     // Ensures that no request is rejected because of an operation that is due but that the actor has not served yet.
     void help(time_point now) noexcept {
         if (line().empty()) [[likely]]
-            return own_pause_.elapse(now);
+            return gate().pause().elapse(now);
         int budget = help_budget;
         settle(now, budget);
     }
@@ -504,7 +527,7 @@ private:
     }
 
     bool evict_for(request const& r, time_point now) noexcept {
-        return places_.evict(r, line(), queueing(), [&](operation& one) {
+        return places().evict(r, line(), queueing(), [&](operation& one) {
             turns_.remove(one, errc::shed, now);
         });
     }
@@ -526,12 +549,10 @@ private:
         return !watchers_.empty() || (!drains_.empty() && is_idle());
     }
 
-    wait_recorder own_waits_;
-    pause own_pause_;
     turns_type turns_;
-    places places_;
-    drains drains_;
-    watchers<Policy> watchers_;
+    [[no_unique_address]] std::conditional_t<is_one_of_many, no_observers<0>, drains> drains_;
+    [[no_unique_address]] std::conditional_t<is_one_of_many, no_observers<1>, watchers<Policy>>
+        watchers_;
 };
 
 }  // namespace weir::detail

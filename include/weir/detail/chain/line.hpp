@@ -14,6 +14,9 @@ namespace weir::detail {
 /// The waiting chains of a limiter: all chains that name it, and the chains in its queue.
 class chain_line {
 public:
+    /// Adds the chains that are called here to `calls`: the thread that takes them owes each of them a claim.
+    explicit chain_line(call_list& calls) noexcept : calls_(calls) {}
+
     // All waiting chains that name this limiter, in order of arrival, in any queue.
 
     [[nodiscard]] bool empty() const noexcept { return registered_.empty(); }
@@ -63,8 +66,6 @@ public:
         if (!op.called.exchange(true, std::memory_order_relaxed))
             calls_.push_back(op);
     }
-    /// The called chains. The thread that takes them owes each of them a claim.
-    [[nodiscard]] call_list& calls() noexcept { return calls_; }
 
 private:
     struct by_arrival {
@@ -87,7 +88,7 @@ private:
     ordered<among_standing> standing_;
     amount asked_ = 0;
     ordered<among_overdue> overdue_;
-    call_list calls_;
+    call_list& calls_;
 };
 
 }  // namespace weir::detail

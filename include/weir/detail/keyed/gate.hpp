@@ -21,7 +21,7 @@ namespace weir::detail {
 /// Grants by the states of keys, for keys without a room, and counts all permits in use.
 template <class Key, class Hash, limiting_rule Rule, class Room>
 class keyed_gate {
-    using room_gate = gate<policy::ruled<Rule, std::shared_ptr<Rule const>>>;
+    using room_gate = gate<policy::ruled<Rule, std::shared_ptr<Rule const>>, gate_parts&>;
 
 public:
     using states_type = keyed_states<Key, Hash, Rule, Room>;
@@ -29,7 +29,6 @@ public:
     using handle = typename states_type::handle;
     using doors = typename room_gate::doors;
     using answer = typename room_gate::answer;
-    using books = typename room_gate::books;
 
     /// If `has_keys` is false, permits carry no key. The gate grants nothing during `p`.
     keyed_gate(permit_issuer& issuer, std::shared_ptr<Rule const> rule,
@@ -125,7 +124,7 @@ public:
             handle::from(from.key).release();
     }
     /// Adds the events in the room of a key.
-    void add(books const& news, handle key) noexcept {
+    void add(gate_parts::changes const& news, handle key) noexcept {
         counters_.add(news.done);
         live_ += news.live;
         out_ += news.out;

@@ -5,8 +5,7 @@
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/published.hpp>
-#include <weir/detail/room/pause.hpp>
-#include <weir/detail/wait_recorder.hpp>
+#include <weir/detail/room/common.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/rule.hpp>
@@ -44,38 +43,32 @@ public:
     using shared_rule = std::shared_ptr<Rule const>;
     using state = typename Rule::state_type;
     using own_policy = policy::ruled<Rule, shared_rule>;
-    using room_type = waiting_room<own_policy, Queue>;
-    using doors = typename gate<own_policy>::doors;
-    using books = typename gate<own_policy>::books;
+    using room_type = waiting_room<own_policy, Queue, shared_parts>;
+    using doors = typename gate<own_policy, gate_parts&>::doors;
 
     /// The waiting room of one key, which holds the key's state.
     struct own_room : list_hook<in_rooms>, due_hook {
-        own_room(keyed_rooms& all, permit_issuer& issuer, key_handle<Key> k, shared_rule rule,
-                 state&& s) noexcept
-            : key(k),
-              epoch(all.epoch_),
-              cancels(all.cancels_),
-              pauses(all.pauses_),
-              room(issuer, own_policy(std::move(rule), std::move(s)), all.queueing(), k.word(),
-                   all.pause_, all.waits_) {}
+        own_room(keyed_rooms& all, key_handle<Key> key, shared_rule rule, state&& s) noexcept
+            : epoch(all.epoch_),
+              room(all.parts_, all.of_gates_, own_policy(std::move(rule), std::move(s)),
+                   key.word()) {}
 
-        key_handle<Key> key;
+        [[nodiscard]] key_handle<Key> key() const noexcept {
+            return key_handle<Key>::from(room.key());
+        }
+
         bool stays = false;  // even if no request waits
         bool is_scheduled = false;
-        time_point at{};            // when it has work, if it is scheduled
-        std::uint64_t epoch;        // the last event for all keys that was applied
-        std::uint64_t cancels;      // the last applied `cancel_all`
-        std::uint64_t pauses;       // the last applied change of the pause
-        std::uint64_t waiting = 0;  // as counted in the sums below
-        amount waiting_for = 0;
+        time_point at{};      // when it has work, if it is scheduled
+        std::uint64_t epoch;  // the last event for all keys that was applied
         room_type room;
 
         friend bool operator<(own_room const& a, own_room const& b) noexcept { return a.at < b.at; }
     };
 
-    /// Constructs no rooms. Rooms grant nothing during `p`.
-    keyed_rooms(queue_options const& queueing, pause const& p) noexcept
-        : queueing_{queueing}, pause_(p) {}
+    /// Constructs no rooms. `of_gates` is the data that their gates share.
+    keyed_rooms(gate_parts& of_gates, queue_options const& queueing) noexcept
+        : of_gates_(of_gates), parts_(queueing) {}
     keyed_rooms(keyed_rooms const&) = delete;
     keyed_rooms& operator=(keyed_rooms const&) = delete;
     ~keyed_rooms() {
@@ -84,9 +77,8 @@ public:
     }
 
     /// Opens a room without waiting requests. Throws `std::bad_alloc`; then nothing was moved from `s`.
-    [[nodiscard]] own_room& open(permit_issuer& issuer, key_handle<Key> key, shared_rule rule,
-                                 state&& s) {
-        auto r = std::make_unique<own_room>(*this, issuer, key, std::move(rule), std::move(s));
+    [[nodiscard]] own_room& open(key_handle<Key> key, shared_rule rule, state&& s) {
+        auto r = std::make_unique<own_room>(*this, key, std::move(rule), std::move(s));
         tell_of_doors(*r);
         all_.push_back(*r);
         return *r.release();
@@ -101,10 +93,11 @@ public:
     }
 
     [[nodiscard]] doors door() const noexcept { return doors_; }
-    [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_.value; }
-    [[nodiscard]] std::uint64_t waiting() const noexcept { return waiting_; }
-    [[nodiscard]] amount waiting_for() const noexcept { return waiting_for_; }
-    [[nodiscard]] wait_histogram waits() const noexcept { return waits_.recorded(); }
+    /// The parts that all rooms share.
+    [[nodiscard]] common_parts& parts() noexcept { return parts_; }
+    [[nodiscard]] common_parts const& parts() const noexcept { return parts_; }
+    /// Returns the changes of the counts in the rooms since the last call.
+    [[nodiscard]] gate_parts::changes take_counts() noexcept { return of_gates_.take(); }
 
     // Events that concern all rooms, and rooms that are opened later.
 
@@ -112,36 +105,29 @@ public:
         doors_ = std::max(doors_, d);
         ++epoch_;
     }
-    void cancel_all() noexcept {
-        ++cancels_;
-        ++epoch_;
-    }
+    void cancel_all() noexcept { cancelled_ = ++epoch_; }
     /// Does nothing if a newer version is in force.
     void set_queueing(published<queue_options>::version const& next) noexcept {
-        if (next.number <= queueing_.number)
+        if (next.number <= queueing_version_)
             return;
-        queueing_ = next;
+        parts_.queueing = next.value;
+        queueing_version_ = next.number;
         ++epoch_;
     }
-    /// Records that the pause has another end.
-    void pause_changes() noexcept {
-        ++pauses_;
-        ++epoch_;
-    }
+    /// Records that the grant times have changed, since the pause has another end.
+    void reprice() noexcept { repriced_ = ++epoch_; }
 
     /// Applies the events for all rooms that the room has missed. Call it before any event in the room.
     void tell(own_room& r) noexcept {
         if (r.epoch == epoch_)
             return;
-        r.epoch = epoch_;
-        r.room.set_queueing(queueing());
+        r.room.adopt_queueing();
         tell_of_doors(r);
-        if (r.cancels != cancels_)
+        if (r.epoch < cancelled_)
             r.room.cancel_all();
-        r.cancels = cancels_;
-        if (r.pauses != pauses_)
+        if (r.epoch < repriced_)
             r.room.reprice();
-        r.pauses = pauses_;
+        r.epoch = epoch_;
         static_cast<list_hook<in_rooms>&>(r).unlink();
         all_.push_back(r);
     }
@@ -150,17 +136,9 @@ public:
         return all_.empty() || all_.front().epoch == epoch_ ? nullptr : &all_.front();
     }
 
-    /// Counts the waiting requests after an event in the room, and returns the other changes of the counts.
-    /// Operations that have left go to `outbox`. Either `close` or `schedule` must follow.
-    [[nodiscard]] books take_books(own_room& r, operation_list& outbox) noexcept {
-        outbox.append(r.room.outbox());
-        waiting_ += r.room.waiting() - std::exchange(r.waiting, r.room.waiting());
-        waiting_for_ += r.room.waiting_for() - std::exchange(r.waiting_for, r.room.waiting_for());
-        return r.room.take_books();
-    }
+    /// Schedules the room again. Call this or `close` after each event in it.
     void schedule(own_room& r, time_point now, time_point last_alarm) noexcept {
-        auto const n = r.room.wants(now, last_alarm);
-        schedule(r, n.due ? now : n.next);
+        schedule(r, r.room.next_event(now, last_alarm));
     }
 
     /// The room with the earliest work, or null; and the time of that work.
@@ -170,12 +148,10 @@ public:
     }
 
     /// Removes all operations of all rooms, without an outcome, and calls the chains.
-    void clear_out(operation_list& outbox, call_list& calls) noexcept {
+    void clear_out() noexcept {
         doors_ = doors::shut;
         for (auto* r = all_.empty() ? nullptr : &all_.front(); r; r = all_.after(*r)) {
             r->room.clear_out();
-            static_cast<void>(take_books(*r, outbox));
-            r->room.take_calls(calls);
             schedule(*r, never);
         }
     }
@@ -198,15 +174,13 @@ private:
             due_.insert(r);
     }
 
-    published<queue_options>::version queueing_;
-    pause const& pause_;
+    gate_parts& of_gates_;
+    common_parts parts_;
+    std::uint64_t queueing_version_ = 0;
     doors doors_ = doors::open;
-    std::uint64_t epoch_ = 0;    // grows with each event that concerns all rooms
-    std::uint64_t cancels_ = 0;  // and with each `cancel_all`
-    std::uint64_t pauses_ = 0;   // and with each change of the pause
-    std::uint64_t waiting_ = 0;
-    amount waiting_for_ = 0;
-    wait_recorder waits_;
+    std::uint64_t epoch_ = 0;      // grows with each event that concerns all rooms
+    std::uint64_t cancelled_ = 0;  // the last such event that was a `cancel_all`
+    std::uint64_t repriced_ = 0;   // the last such event that was a `reprice`
     // Rooms that have missed the last such event come first.
     list<own_room, in_rooms> all_;
     boost::intrusive::multiset<own_room, boost::intrusive::base_hook<due_hook>> due_;

@@ -69,22 +69,28 @@ public:
         return number < cancel_before_;
     }
 
+    /// Returns why `op` must leave; no error if it stays. `ahead`: the permits asked for by the requests before it that
+    /// stay.
+    template <class Policy>
+    [[nodiscard]] error_code why_leave(operation const& op, Policy const& policy, pause const& p,
+                                       bool is_shut, amount ahead, time_point now) const noexcept {
+        if (is_shut)
+            return errc::closed;
+        if (cancels(op.number))
+            return boost::asio::error::operation_aborted;
+        return reprices_ ? look_again_at(op, policy, p, ahead, now) : error_code();
+    }
     /// Returns why the next request of the walk must leave; no error if it stays. `in_order`: requests are always
     /// served in order of arrival.
     template <class Policy>
     [[nodiscard]] error_code look_at(operation& op, Policy const& policy, pause const& p,
                                      bool is_shut, bool in_order, time_point now) noexcept {
-        if (is_shut)
-            return errc::closed;
-        if (cancels(op.number))
-            return boost::asio::error::operation_aborted;
-        if (!reprices_)
-            return {};
-        if (auto const ec = look_again_at(op, policy, p, in_order ? kept_ : 0, now))
-            return ec;
-        op.seen_by_sweep = number_;
-        kept_ += op.count;
-        return {};
+        auto const ec = why_leave(op, policy, p, is_shut, in_order ? kept_ : 0, now);
+        if (!ec && reprices_) {
+            op.seen_by_sweep = number_;
+            kept_ += op.count;
+        }
+        return ec;
     }
 
 private:

@@ -4,11 +4,11 @@
 #include <weir/detail/chain/member.hpp>
 #include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
-#include <weir/detail/random.hpp>
 #include <weir/detail/rejected.hpp>
+#include <weir/detail/room/common.hpp>
+#include <weir/detail/room/deadlines.hpp>
 #include <weir/detail/room/sweep.hpp>
 #include <weir/detail/room/wake_time.hpp>
-#include <weir/detail/wait_recorder.hpp>
 #include <weir/detail/waiting_line.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -30,21 +30,18 @@ namespace weir::detail {
 /// its patience ended, it was cancelled, the order drops it, or a sweep finds that it cannot stay. It does not decide
 /// whether a newcomer may join, but it predicts the newcomer's wait.
 ///
-/// An operation that has left the queue is in the outbox, with its outcome.
-template <limiting_policy Policy, class Queue>
+/// An operation that has left the queue is in the outbox, with its outcome. `Parts` is `own_parts` or `shared_parts`.
+template <limiting_policy Policy, class Queue, class Parts = own_parts>
 class turns {
 public:
-    using gate_type = gate<Policy>;
+    using gate_type = gate<Policy, typename Parts::of_gate>;
     using line_type = waiting_line<Queue>;
 
-    /// Constructs a gate whose permits carry `key`, and which grants nothing during `p`. Waits are recorded in
-    /// `waits`.
-    turns(permit_issuer& issuer, Policy&& policy, queue_options const& queueing, std::uint64_t key,
-          pause const& p, wait_recorder& waits)
-        : gate_(issuer, std::move(policy), key, p),
-          queueing_(queueing),
-          waits_(waits),
-          line_(queueing) {}
+    /// Constructs a gate, from `of_gate` and `key`, and an empty queue. `of_gate` is as for a gate; `common` is the
+    /// common parts, or the options from which to make them.
+    template <class Common, class GateSource>
+    turns(Common& common, GateSource& of_gate, Policy&& policy, std::uint64_t key)
+        : gate_(of_gate, std::move(policy), key), common_{common}, line_(common_.queueing) {}
     turns(turns const&) = delete;
     turns& operator=(turns const&) = delete;
 
@@ -52,32 +49,22 @@ public:
     [[nodiscard]] gate_type const& at_gate() const noexcept { return gate_; }
     [[nodiscard]] line_type& in_line() noexcept { return line_; }
     [[nodiscard]] line_type const& in_line() const noexcept { return line_; }
-    [[nodiscard]] wait_recorder const& waits() const noexcept { return waits_; }
-    [[nodiscard]] operation_list& outbox() noexcept { return outbox_; }
-    [[nodiscard]] operation_list const& outbox() const noexcept { return outbox_; }
+    [[nodiscard]] common_parts& parts() noexcept { return common_; }
+    [[nodiscard]] common_parts const& parts() const noexcept { return common_; }
 
-    [[nodiscard]] queue_options const& queueing() const noexcept { return queueing_; }
-    /// Adopts the options. Waiting requests stay.
-    void set_queueing(queue_options const& next) noexcept {
-        queueing_ = next;
-        line_.configure(next);
-    }
-
-    /// Waiting operations are numbered in order of arrival, from 1 on.
-    [[nodiscard]] std::uint64_t take_number() noexcept { return next_number_++; }
-    [[nodiscard]] std::uint64_t next_number() const noexcept { return next_number_; }
+    [[nodiscard]] queue_options const& queueing() const noexcept { return common_.queueing; }
+    /// Adopts the options, which have changed. Waiting requests stay.
+    void adopt_queueing() noexcept { line_.configure(common_.queueing); }
 
     // Newcomers.
 
-    /// Returns whether `r` can be granted immediately, why it is rejected, or when it could be granted.
-    [[nodiscard]] typename gate_type::answer ask(request const& r, time_point now) const noexcept {
-        bool const barred = line_.bars(r, now);
-        if (!barred) [[likely]]
-            return gate_.ask(r.count(), 0, false, now);
-        auto asked = gate_.ask(r.count(), line_.ahead_of_new(r, now), true, now);
-        if (sweep_.is_under_way())  // some of the requests ahead will have to leave
-            asked.ready = unknown;
-        return asked;
+    /// Returns whether `r` can be granted immediately, why it is rejected, or when it could be granted. Forced inline,
+    /// like the other steps of a grant.
+    [[nodiscard, gnu::always_inline]] typename gate_type::answer ask(
+        request const& r, time_point now) const noexcept {
+        if (line_.bars(r, now)) [[unlikely]]
+            return ask_behind_others(r, now);
+        return gate_.ask(r.count(), 0, false, now);
     }
     /// Returns when `r` could be granted if requests for `evicted` permits leave.
     [[nodiscard]] time_point turn_of(request const& r, amount evicted,
@@ -93,10 +80,10 @@ public:
     [[nodiscard]] rejected rejection(error_code ec, amount n, time_point ready,
                                      time_point now) noexcept {
         if (ec == errc::exceeds_capacity)
-            return {.by = queueing_.name, .requested = n, .capacity = policy().capacity()};
-        return {.retry_after =
-                    gate_type::retry_after(jitter_.after(ready, queueing_.jitter, now), now),
-                .by = queueing_.name};
+            return {.by = queueing().name, .requested = n, .capacity = policy().capacity()};
+        return {.retry_after = gate_type::retry_after(
+                    common_.jitter.after(ready, queueing().jitter, now), now),
+                .by = queueing().name};
     }
 
     [[nodiscard]] permit grant_at_once(request const& r, time_point now) {
@@ -110,21 +97,23 @@ public:
 
     /// Reserves the memory that `join` needs. May throw.
     void prepare(operation const& op, time_point deadline, time_point now) {
-        waits_.prepare();
+        common_.waits.prepare();
         line_.prepare(op);
         if (deadline != never)
-            line_.prepare_deadlines(now, queueing_.tolerance);
+            prepare_deadlines(now);
     }
     void join(operation& op, time_point now) noexcept {
         op.since = now;
-        op.number = take_number();
+        op.number = common_.take_number();
         op.at = operation::place::queue;
         line_.push(op);
+        common_.deadlines.insert(op, op.deadline);
+        common_.count_arrival(op.count);
         sweep_.joins();
     }
     /// Undoes `join`.
     void withdraw(operation& op) noexcept {
-        line_.erase(op);
+        erase(op);
         op.number = 0;
         op.at = operation::place::nowhere;
     }
@@ -139,6 +128,7 @@ public:
     void replace(operation& op, operation& by) noexcept {
         by.come_as(op);
         line_.replace(op, by);
+        deadlines::replace(op, by);
         op.at = operation::place::nowhere;
     }
 
@@ -170,17 +160,18 @@ public:
         else
             gate_.counters().reject(ec, std::max(now - e.since, duration::zero()));
         auto what = rejection(ec, e.count, unknown, now);
-        what.retry_after = jitter_.of(ready_in, queueing_.jitter, now);
+        what.retry_after = common_.jitter.of(ready_in, queueing().jitter, now);
         return what;
     }
     /// Reserves the memory that `enroll` and the later functions need. May throw.
-    void prepare(chain_entry const&, time_point now) {
-        waits_.prepare();
-        line_.prepare_chains();
-        line_.prepare_deadlines(now, queueing_.tolerance);
+    void prepare(chain_entry const& e, time_point now) {
+        common_.waits.prepare();
+        line_.prepare_chains(common_.calls);
+        if (&e == e.op->at_home)  // which keeps its deadline
+            prepare_deadlines(now);
     }
     void enroll(chain_entry& e, time_point now) noexcept {
-        e.number = take_number();
+        e.number = common_.take_number();
         e.since = now;
         line_.chains()->enroll(e);
     }
@@ -188,9 +179,17 @@ public:
         if (e.number == 0)
             return;
         if (e.stands)
-            line_.step_out(e);
+            step_out(e);
         line_.chains()->strike(e);
         e.number = 0;
+    }
+    void stand(chain_entry& e) noexcept {
+        line_.stand(e);
+        common_.count_arrival(e.count);
+    }
+    void step_out(chain_entry& e) noexcept {
+        line_.step_out(e);
+        common_.count_departure(e.count);
     }
 
     // Events that concern all waiting requests: `serve` carries them out.
@@ -201,7 +200,7 @@ public:
         line_.begin_sweep();
     }
     void cancel_all() noexcept {
-        sweep_.cancel_before(next_number_);
+        sweep_.cancel_before(common_.next_number);
         line_.begin_sweep();
     }
     /// Records that the grant times have changed: the policy has other options, or the pause has another end.
@@ -215,7 +214,7 @@ public:
     void fall_into_debt(time_point now) noexcept {
         if (line_.empty() && !line_.has_chains()) [[likely]]
             return;
-        bool const has_deadlines = line_.has_chains() || line_.next_deadline() != never;
+        bool const has_deadlines = line_.has_chains() || common_.deadlines.next() != never;
         auto const* const first = line_.oldest();
         bool const is_predictable = !first || gate_.ready_at(first->count, 0, now) != unknown;
         if (has_deadlines && is_predictable && sweep_.fall_into_debt())
@@ -228,7 +227,7 @@ public:
     [[nodiscard]] permit grant(amount n, time_point since, time_point now,
                                std::uint8_t account = 0) {
         auto const waited = now - since;
-        waits_.add(waited);
+        common_.waits.add(waited);
         return gate_.grant(n, now, waited, account);
     }
     /// Removes `op` from the queue without permits.
@@ -240,22 +239,27 @@ public:
     }
     /// Completes a chain whose home this is; it holds its outcome.
     void complete(chain_operation& op) noexcept {
-        line_.move_deadline(op, never);
+        common_.deadlines.move(op, never);
         to_outbox(op);
     }
     /// Calls a chain whose home this is, since an event concerns it.
     void call(operation& op) noexcept { line_.chains()->call(static_cast<chain_operation&>(op)); }
+    /// Ends the wait of `op`, whose deadline has passed. If its home is here, calls a chain, which examines itself.
+    void expire(operation& op, time_point now) noexcept {
+        if (op.at == operation::place::chained)
+            call(op);
+        else
+            remove(op, why_too_late(op, now), now);
+    }
 
-    /// Does all work that is due, until `budget` operations were touched.
-    void serve(time_point now, int& budget) noexcept {
+    /// Continues a sweep that holds the grants, until `budget` operations were touched.
+    void examine(time_point now, int& budget) noexcept {
         if (sweep_.holds_grants())
             walk(now, budget);
-        line_.expire(now, budget, [&](operation& op) {
-            if (op.at == operation::place::chained)
-                call(op);
-            else
-                remove(op, errc::timed_out, now);
-        });
+    }
+    /// Does all work that is due, except deadlines, until `budget` operations were touched.
+    void serve(time_point now, int& budget) noexcept {
+        examine(now, budget);
         if (sweep_.holds_grants())
             return;
         do
@@ -265,13 +269,12 @@ public:
             walk(now, budget);
     }
     [[nodiscard]] bool is_sweeping() const noexcept { return sweep_.is_under_way(); }
-    /// Returns when work is due here. `last_alarm`: as in `wakeup`.
+    /// Returns when work is due here, except deadlines. `last_alarm`: as in `wakeup`.
     [[nodiscard]] time_point next_event(time_point now, time_point last_alarm) noexcept {
-        auto const expiry = line_.next_deadline();
-        auto const at = std::min(expiry, line_.next_event(now));
+        auto const at = line_.next_event(now);
         auto const turn = [&](amount n) {
-            return std::min(at, wake_time(policy(), gate_.pause(), n, expiry, queueing_.tolerance,
-                                          now, last_alarm));
+            return std::min(at, wake_time(policy(), gate_.pause(), n, common_.deadlines.next(),
+                                          queueing().tolerance, now, last_alarm));
         };
         auto const* const head = line_.next(now);
         if (auto const* const chain = line_.chain_before(head)) {
@@ -296,7 +299,7 @@ public:
 
     [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
         auto result = gate_.stats(now);
-        result.name = queueing_.name;
+        result.name = queueing().name;
         result.waiting = line_.size();
         result.waiting_for = line_.asked();
         auto const* const oldest = line_.oldest();
@@ -312,13 +315,38 @@ private:
 
     void take_out(operation& op) noexcept {
         sweep_.leaves(op);
-        line_.erase(op);
+        erase(op);
         to_outbox(op);
+    }
+    void erase(operation& op) noexcept {
+        line_.erase(op);
+        deadlines::erase(op);
+        common_.count_departure(op.count);
     }
     void to_outbox(operation& op) noexcept {
         op.detach();
         op.at = operation::place::nowhere;
-        outbox_.push_back(op);
+        common_.outbox.push_back(op);
+    }
+
+    [[nodiscard]] typename gate_type::answer ask_behind_others(request const& r,
+                                                               time_point now) const noexcept {
+        auto asked = gate_.ask(r.count(), line_.ahead_of_new(r, now), true, now);
+        if (sweep_.is_under_way())  // some of the requests ahead will have to leave
+            asked.ready = unknown;
+        return asked;
+    }
+
+    void prepare_deadlines(time_point now) { common_.deadlines.prepare(now, queueing().tolerance); }
+
+    // Returns the reason for which a request leaves when its deadline has passed. If a walk that holds the grants has
+    // not come to it yet, that is the reason of the walk. But its grant time does not count: it could have been granted
+    // in time.
+    [[nodiscard]] error_code why_too_late(operation const& op, time_point now) const noexcept {
+        auto const ec = sweep_.holds_grants()
+                            ? sweep_.why_leave(op, policy(), gate_.pause(), gate_.is_shut(), 0, now)
+                            : error_code();
+        return ec && ec != errc::deadline_unreachable ? ec : make_error_code(errc::timed_out);
     }
 
     // Returns when a request that leaves for this reason could be granted if it were made again.
@@ -388,13 +416,9 @@ private:
     }
 
     gate_type gate_;
-    queue_options queueing_;
-    jitter jitter_;
-    wait_recorder& waits_;
+    typename Parts::common common_;
     line_type line_;
     sweep sweep_;
-    operation_list outbox_;
-    std::uint64_t next_number_ = 1;
 };
 
 }  // namespace weir::detail
