@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -233,6 +234,37 @@ BOOST_AUTO_TEST_CASE(several_limiters_share_their_families) {
     BOOST_TEST(out["weir_pool_objects{limit=\"objects\",state=\"idle\"}"] == 0);
     BOOST_TEST(out["weir_pool_objects_total{limit=\"objects\",event=\"created\"}"] == 0);
     BOOST_TEST(!out.has("weir_pool_objects{limit=\"seats\",state=\"idle\"}"));
+}
+
+BOOST_AUTO_TEST_CASE(a_limiter_with_a_name_needs_no_other) {
+    asio::io_context context;
+    weir::seats seats(context, {.seats = 3}, {.name = "workers"});
+    weir::keyed<int, weir::policy::token_bucket> per_client(
+        context, {.rate = {10, 1s}}, {}, {.name = "clients"});
+    weir::pool<int> pool(context, []() -> asio::awaitable<int> { co_return 1; }, {.max = 5},
+                         {.name = "objects"});
+    weir::seats nameless(context, {.seats = 4});
+
+    BOOST_TEST(weir::prometheus(seats.snapshot()) == weir::prometheus("workers", seats.snapshot()));
+    exposition const out(weir::prometheus(
+        {seats.snapshot(),
+         per_client.snapshot(),
+         pool.snapshot(),
+         {"others", nameless.snapshot()}}));
+    BOOST_TEST(out["weir_limit_capacity{limit=\"workers\"}"] == 3);
+    BOOST_TEST(out["weir_limit_keys{limit=\"clients\"}"] == 0);
+    BOOST_TEST(out["weir_pool_objects{limit=\"objects\",state=\"idle\"}"] == 0);
+    BOOST_TEST(out["weir_limit_capacity{limit=\"others\"}"] == 4);
+
+    exposition const renamed(weir::prometheus("mine", seats.snapshot()));
+    BOOST_TEST(renamed["weir_limit_capacity{limit=\"mine\"}"] == 3);
+    BOOST_CHECK_EXCEPTION(
+        static_cast<void>(weir::prometheus(nameless.snapshot())), std::invalid_argument,
+        [](std::invalid_argument const& e) {
+            return std::string(e.what()) ==
+                   "weir::prometheus: the limiter has no name; set queue_options::name, or name "
+                   "it in this call";
+        });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

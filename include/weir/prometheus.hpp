@@ -17,6 +17,7 @@
 /// Metrics of limiters for Prometheus and OpenTelemetry. No other header includes this one.
 ///
 ///     fmt::print("{}", weir::prometheus("workers", workers.snapshot()));   // the response to `GET /metrics`
+///     fmt::print("{}", weir::prometheus(workers.snapshot()));              // the same if queue_options::name is set
 namespace weir {
 
 /// A cumulative histogram of durations.
@@ -58,6 +59,11 @@ struct limit_metrics {
     limit_metrics(std::string limit, snapshot<pool_stats> s);
     /// The metrics of a keyed limiter that is named `limit`.
     limit_metrics(std::string limit, snapshot<keyed_stats> s);
+    /// The metrics of a limiter, pool or keyed limiter. Its `queue_options::name` is the name.
+    ///
+    /// @throws std::invalid_argument if it has none
+    template <class Stats>
+    limit_metrics(snapshot<Stats> const& s) : limit_metrics(name_in(requests_of(s.stats)), s) {}
 
     /// The value of the label `limit`; different for each limiter. Any UTF-8 text.
     std::string name;
@@ -72,6 +78,12 @@ struct limit_metrics {
     std::optional<pool_stats> pool;
     /// Whether rejections have no effect on requests: then their label `decision` is `would_reject`.
     bool dry_run = false;
+
+private:
+    static limiter_stats const& requests_of(limiter_stats const& s) noexcept { return s; }
+    static limiter_stats const& requests_of(pool_stats const& s) noexcept { return s.requests; }
+    static limiter_stats const& requests_of(keyed_stats const& s) noexcept { return s.total; }
+    static std::string name_in(limiter_stats const& s);
 };
 
 /// Writes the text format of Prometheus, version 0.0.4: families of samples, in the order in which they are added. The
@@ -135,10 +147,18 @@ private:
 /// Returns the metrics of the listed limiters in the text format of Prometheus.
 [[nodiscard]] std::string prometheus(std::initializer_list<limit_metrics> limits);
 
-/// Returns the metrics of one limiter, pool or keyed limiter. For several limiters in one text, use the other overload.
+/// Returns the metrics of one limiter, pool or keyed limiter. `name` is the value of the label `limit`, also if the limiter
+/// has another name. For several limiters in one text, use an overload with a list.
 template <class Stats>
 [[nodiscard]] std::string prometheus(std::string name, snapshot<Stats> const& s) {
     return prometheus({limit_metrics(std::move(name), s)});
+}
+/// Returns the metrics of one limiter, pool or keyed limiter. The value of the label `limit` is `queue_options::name`.
+///
+/// @throws std::invalid_argument if the limiter has no name
+template <class Stats>
+[[nodiscard]] std::string prometheus(snapshot<Stats> const& s) {
+    return prometheus({limit_metrics(s)});
 }
 
 }  // namespace weir

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 namespace weir {
@@ -119,6 +120,14 @@ limit_metrics::limit_metrics(std::string limit, snapshot<pool_stats> s)
 
 limit_metrics::limit_metrics(std::string limit, snapshot<keyed_stats> s)
     : name(std::move(limit)), stats(s.stats.total), waits(s.waits), keys(s.stats.keys) {}
+
+std::string limit_metrics::name_in(limiter_stats const& s) {
+    if (s.name.empty())
+        throw std::invalid_argument(
+            "weir::prometheus: the limiter has no name; set queue_options::name, or name it in "
+            "this call");
+    return std::string(s.name.view());
+}
 
 void metrics_writer::family(std::string_view name, std::string_view help, type kind) {
     head(name, help, kind == type::counter ? "counter" : "gauge");
