@@ -473,8 +473,8 @@ public:
     /// reads the clock.
     [[nodiscard]] limiter_stats stats() const { return core().stats(); }
 
-    /// Returns the use and the waiting requests of each partition of `queue_order::shares`, in no particular order, all
-    /// of the same instant. Takes the lock.
+    /// Returns the use and the waiting requests of each partition of `queue_order::shares`, in the order of
+    /// `queue_options::partitions`, all of the same instant. Takes the lock.
     [[nodiscard]] boost::container::static_vector<share_stats, partitions::max_size> shares()
         const {
         boost::container::static_vector<share_stats, partitions::max_size> all;

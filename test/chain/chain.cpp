@@ -36,9 +36,7 @@ using weir::permit;
 
 namespace {
 
-using token_bucket = weir::testing::limiter<weir::token_bucket>;
-using per_client = weir::basic_keyed<std::string, weir::policy::token_bucket, asio::any_io_executor,
-                                     weir::testing::timer>;
+using per_client = weir::testing::keyed<std::string, weir::token_bucket>;
 
 // The completions of waiting chains, in their order.
 struct ends {

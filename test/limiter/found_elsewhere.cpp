@@ -26,8 +26,6 @@ using weir::permit;
 
 namespace {
 
-using token_bucket = weir::testing::limiter<weir::token_bucket>;
-
 // A clock with a settable time.
 struct loose_clock {
     using duration = std::chrono::nanoseconds;

@@ -9,7 +9,6 @@
 
 using namespace support;
 using weir::errc;
-using leaky_bucket = weir::testing::limiter<weir::leaky_bucket>;
 
 BOOST_AUTO_TEST_SUITE(limiter_with_a_steady_pace)
 

@@ -26,9 +26,7 @@ using weir::permit;
 
 namespace {
 
-using token_bucket = weir::testing::limiter<weir::token_bucket>;
-using per_client =
-    weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, weir::testing::timer>;
+using per_client = weir::testing::keyed<int, weir::seats>;
 
 // Returns the message and the printed text of the rejection that the call throws when it is awaited.
 struct texts {

@@ -25,8 +25,6 @@ using weir::when_full;
 
 namespace {
 
-using token_bucket = weir::testing::limiter<weir::token_bucket>;
-
 template <class Queue>
 using seats_with = weir::basic_limiter<weir::policy::seats, asio::any_io_executor,
                                        weir::testing::basic_timer<asio::any_io_executor>, Queue>;

@@ -36,10 +36,7 @@ using weir::permit;
 
 namespace {
 
-using token_bucket = weir::testing::limiter<weir::token_bucket>;
-using leaky_bucket = weir::testing::limiter<weir::leaky_bucket>;
-using clients_by_number =
-    weir::basic_keyed<int, weir::policy::token_bucket, asio::any_io_executor, weir::testing::timer>;
+using clients_by_number = weir::testing::keyed<int, weir::token_bucket>;
 
 // Random calls of a limiter, and what the documentation promises: nothing is granted during a pause; after each instant
 // no request waits that could be granted; requests of one key are granted in the order of their arrival; each is
@@ -503,9 +500,7 @@ BOOST_AUTO_TEST_CASE(random_pauses_of_keys) {
     pause_at_random<clients_by_number>(weir::token_bucket_options{.rate = {1, 1s}, .burst = 2});
 }
 BOOST_AUTO_TEST_CASE(random_pauses_of_keys_with_seats) {
-    pause_at_random<
-        weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, weir::testing::timer>>(
-        weir::seats_options{.seats = 2});
+    pause_at_random<weir::testing::keyed<int, weir::seats>>(weir::seats_options{.seats = 2});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -39,12 +39,7 @@ using weir::permit;
 
 namespace {
 
-using leaky_bucket = weir::testing::limiter<weir::leaky_bucket>;
-using token_bucket = weir::testing::limiter<weir::token_bucket>;
-using smooth_bursty = weir::testing::limiter<weir::smooth_bursty>;
-using smooth_warming_up = weir::testing::limiter<weir::smooth_warming_up>;
-using per_client = weir::basic_keyed<std::string, weir::policy::leaky_bucket, asio::any_io_executor,
-                                     weir::testing::timer>;
+using per_client = weir::testing::keyed<std::string, weir::leaky_bucket>;
 
 template <class Policy>
 constexpr bool is_scheduled = weir::scheduled_policy<Policy>;

@@ -372,6 +372,25 @@ BOOST_AUTO_TEST_CASE(a_new_partition_can_reuse_the_slot_of_a_removed_one) {
     BOOST_TEST(share_of(c.kitchen, "new").in_use == 0);
 }
 
+BOOST_AUTO_TEST_CASE(partitions_are_listed_in_the_order_of_the_options) {
+    auto const names = [](canteen const& c) {
+        std::string all;
+        for (auto const& one : c.kitchen.shares())
+            all.append(one.partition.name()).append(" ");
+        return all;
+    };
+    canteen c(sharing({{"live", 50}, {"batch", 30}, {"admin", 20}}));
+    BOOST_TEST(names(c) == "live batch admin ");
+    auto const held = c.take(batch, 1);
+    c.kitchen.configure_queue([](queue_options& o) {
+        o.partitions = {{"new", 10}, {"admin", 10}, {"live", 80}};
+    });
+    BOOST_TEST(names(c) == "new admin live ");
+    c.kitchen.configure_queue([](queue_options& o) { o.partitions = {{"live", 1}, {"batch", 2}}; });
+    BOOST_TEST(names(c) == "live batch ");
+    BOOST_TEST(share_of(c.kitchen, "batch").in_use == 1);
+}
+
 BOOST_AUTO_TEST_CASE(the_order_cannot_change_to_or_from_shares) {
     canteen c;
     BOOST_CHECK_EXCEPTION(

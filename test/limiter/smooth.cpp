@@ -15,9 +15,6 @@ using weir::smooth_bursty_options;
 
 namespace {
 
-using smooth_bursty = weir::testing::limiter<weir::smooth_bursty>;
-using smooth_warming_up = weir::testing::limiter<weir::smooth_warming_up>;
-
 // A user-defined curve: after a pause twice as fast, for as many permits as the pause was worth.
 class catching_up {
 public:

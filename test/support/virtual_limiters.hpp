@@ -1,8 +1,12 @@
 #pragma once
 
+#include <weir/leaky_bucket.hpp>
 #include <weir/seats.hpp>
 #include <weir/sliding_log.hpp>
+#include <weir/smooth_bursty.hpp>
+#include <weir/smooth_warming_up.hpp>
 #include <weir/testing.hpp>
+#include <weir/token_bucket.hpp>
 
 #include "support/cut.hpp"
 #include "support/rethrow.hpp"
@@ -24,6 +28,10 @@ using namespace std::chrono_literals;
 using weir::testing::clock;
 using seats = weir::testing::limiter<weir::seats>;
 using sliding_log = weir::testing::limiter<weir::sliding_log>;
+using token_bucket = weir::testing::limiter<weir::token_bucket>;
+using leaky_bucket = weir::testing::limiter<weir::leaky_bucket>;
+using smooth_bursty = weir::testing::limiter<weir::smooth_bursty>;
+using smooth_warming_up = weir::testing::limiter<weir::smooth_warming_up>;
 
 inline bool const can_be_cut = cuts::wanted = true;
 

@@ -35,41 +35,42 @@ static_assert(!takes_deadline<weir::any_chain, system_time>);
 static_assert(
     std::same_as<weir::any_chain::rebind_executor<strand>::other, weir::basic_any_chain<strand>>);
 
+template <class Other, class Chain>
+void calls_and_runs(asio::io_context& ctx, Chain& l) {
+    error_code ec = errc::closed;
+    granted(l.try_enter(ec));
+    BOOST_TEST(!ec);
+    run_to_end(ctx, calls<Other>(l, Chain::clock_type::now() + 1h));
+    run_to_end(ctx, runs<Other>(l));
+}
+
+// Makes a chain of two limiters with `make(one, two)`.
+template <class Executor, class Make>
+void use_chain(Make make) {
+    with_each_coroutine([&]<class Other>() {
+        asio::io_context ctx;
+        auto const ex = executor_of<Executor>(ctx);
+        seats<Executor> one(ex, {.seats = 3});
+        seats<Executor> two(ex, {.seats = 3});
+        auto l = make(one, two);
+        calls_and_runs<Other>(ctx, l);
+        two.close();
+        auto const deadline = decltype(l)::clock_type::now() + 1h;
+        run_to_end(ctx, rejections<Other, weir::chain_rejection>(l, deadline));
+    });
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(verbs_chain)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(chain, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
-        asio::io_context ctx;
-        auto const ex = executor_of<Executor>(ctx);
-        seats<Executor> one(ex, {.seats = 3});
-        seats<Executor> two(ex, {.seats = 3});
-        weir::chain l{one, two};
-        auto const deadline = clock::now() + 1h;
-        error_code ec;
-        granted(l.try_enter(ec));
-        run_to_end(ctx, calls<Other>(l, deadline));
-        run_to_end(ctx, runs<Other>(l));
-        two.close();
-        run_to_end(ctx, rejections<Other, weir::chain_rejection>(l, deadline));
-    });
+    use_chain<Executor>([](auto& one, auto& two) { return weir::chain{one, two}; });
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(chain_at_run_time, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
-        asio::io_context ctx;
-        auto const ex = executor_of<Executor>(ctx);
-        seats<Executor> one(ex, {.seats = 3});
-        seats<Executor> two(ex, {.seats = 3});
-        weir::basic_any_chain<Executor> l{one, two};
-        auto const deadline = std::chrono::steady_clock::now() + 1h;
-        error_code ec;
-        granted(l.try_enter(ec));
-        run_to_end(ctx, calls<Other>(l, deadline));
-        run_to_end(ctx, runs<Other>(l));
-        two.close();
-        run_to_end(ctx, rejections<Other, weir::chain_rejection>(l, deadline));
+    use_chain<Executor>([](auto& one, auto& two) {
+        return weir::basic_any_chain<Executor>{one, two};
     });
 }
 
@@ -77,12 +78,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(chain_without_limiters, Executor, executors) {
     with_each_coroutine([]<class Other>() {
         asio::io_context ctx;
         weir::basic_any_chain<Executor> l(executor_of<Executor>(ctx));
-        auto const deadline = std::chrono::steady_clock::now() + 1h;
-        error_code ec = errc::closed;
-        granted(l.try_enter(ec));
-        BOOST_TEST(!ec);
-        run_to_end(ctx, calls<Other>(l, deadline));
-        run_to_end(ctx, runs<Other>(l));
+        calls_and_runs<Other>(ctx, l);
     });
 }
 

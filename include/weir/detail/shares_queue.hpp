@@ -46,9 +46,11 @@ public:
             if (own != accounts_.end())
                 own->assign(p);
         }
+        named_ = 0;
         for (auto const& p : options.partitions) {
             if (number_of(p.flow()) == none)
                 spare().assign(p);
+            in_order_[named_++] = number_of(p.flow());
         }
     }
     static void prepare(operation const&) noexcept {}
@@ -120,16 +122,16 @@ public:
     void give_back(std::uint64_t a, amount n) noexcept { take_more(a, -n); }
     void count_seats(amount n) noexcept { seats_ = n; }
 
-    /// Calls `f(share_stats)` for each partition.
+    /// Calls `f(share_stats)` for each partition, in the order of the options.
     template <class F>
     void each_share(F f) const {
-        for (auto const& one : accounts_) {
-            if (one.is_named)
-                f(share_stats{.partition = one.who,
-                              .share = share_of(one),
-                              .in_use = one.in_use,
-                              .waiting = one.waiting,
-                              .waiting_for = one.asked});
+        for (std::size_t i = 0; i != named_; ++i) {
+            auto const& one = accounts_[in_order_[i]];
+            f(share_stats{.partition = one.who,
+                          .share = share_of(one),
+                          .in_use = one.in_use,
+                          .waiting = one.waiting,
+                          .waiting_for = one.asked});
         }
     }
 
@@ -196,6 +198,9 @@ private:
     list<operation, in_line> line_;
     std::array<account, partitions::max_size + 1>
         accounts_;  // the first is for requests of no partition
+    // The accounts of the partitions, in the order of the options.
+    std::array<std::uint8_t, partitions::max_size> in_order_{};
+    std::size_t named_ = 0;
     amount seats_ = 0;
 };
 
