@@ -1,11 +1,13 @@
 // A server under overload: 2,000 requests per second. The limiter does not know its capacity. The server has 40
 // workers, each of which takes 50 ms per request, so it can serve 800 requests per second. Further requests would wait
 // inside the server, and each request would take longer. The adaptive seats in front of it find the capacity: they
-// begin with 20, double until the responses take longer, and stay near 40. After 20 s half of the workers stop.
+// lower their number until fewer requests are served, which are 40 seats, and add a quarter. After 20 s half of the
+// workers stop.
 //
-//     5.000 s  45 seats, 706 responses per second
+//     5.000 s  50 seats, 646 responses per second
+//    10.000 s  50 seats, 800 responses per second
 //    20.000 s  half of the workers are gone
-//    25.000 s  26 seats, 393 responses per second
+//    25.000 s  25 seats, 399 responses per second
 //
 // The limiter rejects excess requests at once; without it the server would serve them late.
 
@@ -31,7 +33,7 @@ int main(int argc, char** argv) {
             co_await stage.sleep(50ms);
         };
 
-        door_type door(stage.context, weir::vegas_options{.max = 400}, {.max_waiting = 0});
+        door_type door(stage.context, weir::knee_options{.max = 400}, {.max_waiting = 0});
         int answers = 0;
         auto const request = [&](weir::permit seat) -> asio::awaitable<void> {
             co_await work();  // `seat` measures the time of this call
