@@ -95,7 +95,7 @@ public:
     void checkin() noexcept {
         if (!permit_)
             return;
-        policy::stock::item_return const coming_back(item());
+        policy::stock::item_return coming_back(item());
         permit_.leave();
     }
 
