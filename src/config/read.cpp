@@ -275,6 +275,8 @@ void file_reader::read_key(table_reader& t, limit& l) {
     prefix("v4_prefix", l.v4_prefix, 32);
     prefix("v6_prefix", l.v6_prefix, 64);
     t.get("max_keys", l.max_keys, number(1, 1'000'000'000));
+    if (l.key.empty() && t.has("max_keys"))
+        t.problem(t.at("max_keys"), "`max_keys` requires a `key` other than `total`");
     t.table("overrides", [&](table_reader& of) {
         of.all([&](std::string_view key, toml::node const& node) {
             auto other = of.make(key, node, rule());

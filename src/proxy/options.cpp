@@ -147,6 +147,8 @@ public:
     void parse(int argc, char const* const* argv) { app_.parse(argc, argv); }
     [[nodiscard]] std::string help() const { return app_.help(); }
     [[noreturn]] void fail(CLI::ParseError const& wrong) const { tool::reject(app_, wrong); }
+    /// The last given option that requires a limit per client; empty if none was given.
+    [[nodiscard]] std::string const& of_client() const { return of_client_; }
     /// The last given option that requires --store; empty if none was given.
     [[nodiscard]] std::string const& of_store() const { return of_store_; }
     /// A given option that --config excludes; empty if none was given.
@@ -171,6 +173,7 @@ private:
     }
 
     CLI::App app_{about, "weir-proxy"};
+    std::string of_client_;
     std::string of_store_;
 };
 
@@ -204,13 +207,22 @@ command_line::command_line(command& c, options& o) {
     add("--per-client-rate", "N/TIME", "at most N requests per client in any TIME (no limit)",
         [&o](auto& n, auto& v) { o.per_client_rate = rate(n, v); });
     add("--max-keys", "N", "track at most N clients; further clients share one limit (100000)",
-        [&o](auto& n, auto& v) { o.client.max_keys = integer(n, v, 1, 1'000'000'000); });
+        [&o, this](auto& n, auto& v) {
+            o.client.max_keys = integer(n, v, 1, 1'000'000'000);
+            of_client_ = n;
+        });
     add("--client-prefix-v4", "BITS",
         "group IPv4 clients by the first BITS bits of the address (32)",
-        [&o](auto& n, auto& v) { o.client.v4_prefix = int(integer(n, v, 0, 32)); });
+        [&o, this](auto& n, auto& v) {
+            o.client.v4_prefix = int(integer(n, v, 0, 32));
+            of_client_ = n;
+        });
     add("--client-prefix-v6", "BITS",
         "group IPv6 clients by the first BITS bits of the address (64)",
-        [&o](auto& n, auto& v) { o.client.v6_prefix = int(integer(n, v, 0, 64)); });
+        [&o, this](auto& n, auto& v) {
+            o.client.v6_prefix = int(integer(n, v, 0, 64));
+            of_client_ = n;
+        });
     add("--store", "URL", "server that counts --rate for several proxies (each counts its own)",
         [&o](auto&, auto& v) { o.store = v; })
         ->envname("WEIR_STORE");
@@ -389,6 +401,9 @@ command parse_options(int argc, char const* const* argv) {
         throw tool::usage_error("--print-config and --demo exclude each other");
     if (c.demo && !o.seats && !o.rate)
         o.seats = seats("--seats", "3");
+    if (!o.per_client_seats && !o.per_client_rate && !line.of_client().empty())
+        throw tool::usage_error(
+            fmt::format("{} requires --per-client-seats or --per-client-rate", line.of_client()));
     if (o.store.empty() && !line.of_store().empty())
         throw tool::usage_error(fmt::format("{} requires --store", line.of_store()));
     if (!o.store.empty()) {

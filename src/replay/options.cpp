@@ -151,6 +151,7 @@ public:
     std::optional<weir::duration> patience;
     std::string file;
     std::vector<std::string> versus;
+    bool has_max_keys = false;
     bool has_max_rejected = false;
 
 private:
@@ -207,6 +208,7 @@ command_line::command_line(options& o) {
     add("--max-keys", "N", "track at most N keys; further keys share one limit (100000)",
         [this](auto& n, auto& v) {
             base.max_keys = static_cast<std::uint64_t>(integer(n, v, 1, 1'000'000'000));
+            has_max_keys = true;
         });
     add("--client-prefix-v4", "BITS",
         "group IPv4 clients by the first BITS bits of the address (32)",
@@ -328,6 +330,11 @@ options parse_options(int argc, char const* const* argv) {
     for (auto const& p : all)
         if (p.rules.size() > most_rules)
             throw tool::usage_error(fmt::format("more than {} limits", most_rules));
+    auto const has_keys = [](plan const& p) {
+        return std::ranges::any_of(p.rules, [](rule const& r) { return r.per.has_value(); });
+    };
+    if (line.has_max_keys && std::ranges::none_of(all, has_keys))
+        throw tool::usage_error("--max-keys requires a limit per client or other key; see --limit");
     o.command = "weir-replay";
     for (int i = 1; i < argc; ++i)
         o.command += " " + quoted(argv[i]);

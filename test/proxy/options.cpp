@@ -115,6 +115,15 @@ BOOST_AUTO_TEST_CASE(of_a_store_require_a_rate_and_patience) {
                    std::string(alone[0]) + " requires --store");
 }
 
+BOOST_AUTO_TEST_CASE(of_clients_require_a_limit_per_client) {
+    for (char const* const option : {"--max-keys", "--client-prefix-v4", "--client-prefix-v6"}) {
+        BOOST_TEST(wrong({option, "8", "--rate", "1/1s"}) ==
+                   std::string(option) + " requires --per-client-seats or --per-client-rate");
+        BOOST_TEST(with({option, "8", "--per-client-seats", "1"}).limits.size() == 1U);
+        BOOST_TEST(with({option, "8", "--per-client-rate", "1/1s"}).limits.size() == 1U);
+    }
+}
+
 // Only a configuration file can open the admin address to other machines.
 BOOST_AUTO_TEST_CASE(open_the_admin_address_to_this_machine_only) {
     for (char const* const mine : {"127.0.0.1:1", "[::1]:0", "localhost:1"})

@@ -82,7 +82,9 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_in_help) {
 
 BOOST_AUTO_TEST_CASE(have_the_given_values) {
     auto const o = with(
-        {"--max-keys",
+        {"--per-client-rate",
+         "1/1s",
+         "--max-keys",
          "7",
          "--client-prefix-v4",
          "24",
@@ -192,6 +194,8 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
              row{{"--find", "fast"}, "--find is `fast`, but must be a rule, or `patience TIME`"},
              row{{"--find", "1/1s & 2/1s"}, "must start with the number to search for"},
              row{{"--find", "patience soon"}, "is not a patience such as `patience 500ms`"},
+             row{{"--max-keys", "1"}, "--max-keys requires a limit per client or other key"},
+             row{{"--max-keys", "1", "--find", "1/1s"}, "--max-keys requires a limit per client"},
              row{{"--max-rejected", "1%"}, "--max-rejected requires --find"},
              row{{"--find", "1/1s", "--max-rejected", "2"}, "--max-rejected is `2`"},
              row{{"--find", "1/1s", "--versus", "2/1s"}, "exclude each other"},
@@ -211,8 +215,10 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
 
 BOOST_AUTO_TEST_CASE(may_be_at_their_bounds) {
     for (std::vector<char const*> const& args : std::vector<std::vector<char const*>>{
-             {"--max-keys", "1"},
-             {"--max-keys", "1000000000"},
+             {"--max-keys", "1", "--per-client-rate", "1/1s"},
+             {"--max-keys", "1000000000", "--limit", "1/1s per path 1"},
+             {"--max-keys", "1", "--versus", "1/1s per client"},
+             {"--max-keys", "1", "--find", "1/1s per client"},
              {"--client-prefix-v4", "0"},
              {"--client-prefix-v4", "32"},
              {"--client-prefix-v6", "0"},
