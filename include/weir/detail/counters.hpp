@@ -50,7 +50,9 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t* counter_of(error_code ec) noexcept {
-        if (ec == boost::asio::error::operation_aborted)
+        // The value alone is unique, and comparing categories would double the cost of a rejection.
+        static_assert(boost::asio::error::operation_aborted > static_cast<int>(errc::lost));
+        if (ec.value() == boost::asio::error::operation_aborted)
             return &done_.cancelled;
         switch (static_cast<errc>(ec.value())) {
             case errc::no_permit:

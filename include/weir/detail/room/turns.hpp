@@ -79,7 +79,7 @@ public:
     /// Returns what to report about the rejection of a request for `n` permits that could be granted at `ready`.
     [[nodiscard]] rejected rejection(error_code ec, amount n, time_point ready,
                                      time_point now) noexcept {
-        if (ec == errc::exceeds_capacity)
+        if (ec.value() == static_cast<int>(errc::exceeds_capacity)) [[unlikely]]
             return {.by = queueing().name, .requested = n, .capacity = policy().capacity()};
         return {.retry_after = gate_type::retry_after(
                     common_.jitter.after(ready, queueing().jitter, now), now),
