@@ -147,6 +147,14 @@ BOOST_AUTO_TEST_CASE(requests_rates_and_patience) {
     reads(weir::patience(weir::forever), "forever");
     reads(weir::overdue{.id = 7, .count = 2, .since = {}, .held = 31500ms},
           "permit 7 holds 2 for 31.5s");
+    reads(weir::request_event{.granted = 2, .waited = 1500ms, .limiter = "calls"},
+          "calls: 2 permits after 1.5s");
+    auto const too_few = make_error_code(weir::errc::no_permit);
+    reads(weir::request_event{.asked = 3, .error = too_few, .retry_after = 20ms},
+          "3 permits rejected: " + too_few.message() + "; retry in 20ms");
+    auto const late = make_error_code(weir::errc::timed_out);
+    reads(weir::request_event{.error = late, .waited = 1s, .limiter = "calls"},
+          "calls: 1 permit rejected after 1s: " + late.message());
 }
 
 BOOST_AUTO_TEST_CASE(options_are_written_as_they_are_parsed) {

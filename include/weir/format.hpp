@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter_name.hpp>
+#include <weir/observer.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/limiter_config.hpp>
 #include <weir/policy/policy.hpp>
@@ -128,6 +129,15 @@ template <std::size_t N>
 }
 [[nodiscard]] inline std::string text_of(overdue const& o) {
     return fmt::format("permit {} holds {} for {}", o.id, o.count, readable(o.held));
+}
+[[nodiscard]] inline std::string text_of(request_event const& e) {
+    auto const waited = e.waited ? " after " + readable(*e.waited) : "";
+    if (!e.error)
+        return named(e.limiter, count_text(e.granted) + waited);
+    auto text = count_text(e.asked.count()) + " rejected" + waited + ": " + e.error.message();
+    if (e.retry_after)
+        text += "; retry in " + readable(*e.retry_after);
+    return named(e.limiter, text);
 }
 [[nodiscard]] inline std::string text_of(rate const& r) {
     return to_string(r);
@@ -299,11 +309,12 @@ concept limiter_options = is_alternative<T, limiter_config::options_type>;
 template <class T>
 concept has_text =
     limiter_options<T> ||
-    is_alternative<T, std::variant<errc, permit, request, overdue, rate, patience, limiter_config,
-                                   queue_options, queue_order, when_full, refill, window_alignment,
-                                   carry_over, limiter_stats, key_stats, keyed_stats, pool_stats,
-                                   share_stats, wait_histogram, snapshot<limiter_stats>,
-                                   snapshot<keyed_stats>, snapshot<pool_stats>>>;
+    is_alternative<
+        T,
+        std::variant<errc, permit, request, overdue, rate, patience, limiter_config, queue_options,
+                     queue_order, when_full, refill, window_alignment, carry_over, limiter_stats,
+                     key_stats, keyed_stats, pool_stats, share_stats, wait_histogram, request_event,
+                     snapshot<limiter_stats>, snapshot<keyed_stats>, snapshot<pool_stats>>>;
 
 template <class T>
 struct formatter : fmt::formatter<fmt::string_view> {

@@ -10,11 +10,13 @@
 #include <weir/detail/keyed/shards.hpp>
 #include <weir/detail/keyed/start.hpp>
 #include <weir/detail/keyed_room.hpp>
+#include <weir/detail/observed_events.hpp>
 #include <weir/detail/published.hpp>
 #include <weir/detail/verbs.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
+#include <weir/observer.hpp>
 #include <weir/order.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/limiter_config.hpp>
@@ -515,6 +517,17 @@ public:
     auto async_drain(Token&& token = detail::default_token_t<Executor>()) {
         return boost::asio::async_compose<Token, void(error_code)>(
             all().shards.drain(), token, get_executor());
+    }
+
+    /// Calls `who` for each request of any key that waited or was rejected, from now on, in place of the previous
+    /// observer; see `basic_limiter::observe`. An event does not name the key: `heaviest` names the keys with the most
+    /// rejections.
+    ///
+    /// @throws std::bad_alloc; then nothing has changed
+    void observe(observer who) {
+        each([shared = detail::shared_observer(std::move(who))](core_type& core) {
+            core.observe(shared);
+        });
     }
 
     /// Returns the counters and the state of all keys together. Each shard is read at one instant.

@@ -7,9 +7,11 @@
 #include <weir/detail/core.hpp>
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/enter_operation.hpp>
+#include <weir/detail/observed_events.hpp>
 #include <weir/detail/verbs.hpp>
 #include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
+#include <weir/observer.hpp>
 #include <weir/order.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
@@ -468,6 +470,32 @@ public:
         return boost::asio::async_initiate<Token, void(error_code, overdue)>(
             overdue_initiation(*checked_handle()), token, detail::starts_to_watch());
     }
+
+    /// Calls `who` for each request that waited or was rejected, from now on, in place of the previous observer.
+    ///
+    ///     workers.observe([&](weir::request_event const& e) {
+    ///         if (e.error)
+    ///             rejected_requests.add(1, e.error.message());
+    ///         if (e.waited)
+    ///             waits.record(*e.waited);
+    ///     });
+    ///
+    /// Each event corresponds to a count of `stats`. A request that was granted immediately has no event. A request of a
+    /// chain has an event at each limiter that granted it after a wait, or at the limiter that rejected it. Without an
+    /// observer, the cost is one branch for each request that waits or is rejected. An empty `who` ends the calls.
+    ///
+    /// The limiter calls `who` outside all its locks, on the thread that decided: the caller of `try_enter` or `enter`, a
+    /// thread that releases a permit, or the limiter's executor; on several threads at once if several use the limiter.
+    /// Events have no order among each other. Except in a chain, the call ends before the completion handler of the
+    /// request is posted, and before a rejecting function returns, so a slow observer delays them. It may use the limiter.
+    /// The limiter ignores an exception of `who`. If memory is exhausted, the event of a request that did not wait may
+    /// be lost.
+    ///
+    /// The limiter destroys `who` when no request waits after the limiter was destroyed, or when its context ends: then
+    /// requests that wait have no event. A call on another thread may still be in progress when this function returns.
+    ///
+    /// @throws std::bad_alloc; then nothing has changed
+    void observe(observer who) { core().observe(detail::shared_observer(std::move(who))); }
 
     /// Returns the counters since construction and the current state, both of the same instant. Takes the lock and
     /// reads the clock.

@@ -4,6 +4,7 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/default_token.hpp>
+#include <weir/detail/observed_events.hpp>
 #include <weir/detail/pool/callables.hpp>
 #include <weir/detail/pool/checkout.hpp>
 #include <weir/detail/pool/supplier.hpp>
@@ -12,6 +13,7 @@
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
 #include <weir/limiter.hpp>
+#include <weir/observer.hpp>
 #include <weir/policy/stock.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/stats.hpp>
@@ -365,6 +367,12 @@ public:
         return boost::asio::async_initiate<Token, void(error_code, overdue)>(
             overdue_initiation(*checked_handle()), token, detail::starts_to_watch());
     }
+
+    /// Calls `who` for each request for an object that waited or was rejected, from now on, in place of the previous
+    /// observer; see `basic_limiter::observe`.
+    ///
+    /// @throws std::bad_alloc; then nothing has changed
+    void observe(observer who) { core().observe(detail::shared_observer(std::move(who))); }
 
     /// Returns the counters since construction and the current state, both of the same instant. Takes the lock and
     /// reads the clock.

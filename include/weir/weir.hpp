@@ -10,6 +10,7 @@
 #include <weir/leaky_bucket.hpp>
 #include <weir/lease.hpp>
 #include <weir/limiter.hpp>
+#include <weir/observer.hpp>
 #include <weir/permit.hpp>
 #include <weir/pool.hpp>
 #include <weir/queue_options.hpp>

@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(limiter, Executor, executors) {
         run_to_end(ctx, counted_calls<Other>(l, deadline));
         run_to_end(ctx, runs<Other>(l));
         l.close();
-        run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline));
+        observed(l, 5, [&] { run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline)); });
     });
 }
 
@@ -44,7 +44,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(limiter_by_key, Executor, executors) {
         run_to_end(ctx, counted_calls<Other>(l, deadline, 7));
         run_to_end(ctx, runs<Other>(l, 7));
         l.close();
-        run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline, 7));
+        observed(l, 5,
+                 [&] { run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline, 7)); });
     });
 }
 

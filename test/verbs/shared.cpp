@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(shared_bucket, Executor, executors) {
         run_to_end(ctx, shared_calls<Other>(l, deadline));
         run_to_end(ctx, runs<Other>(l));
         l.close();
-        run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline));
+        observed(l, 5, [&] { run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline)); });
     });
 }
 
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(shared_seats, Executor, executors) {
         run_to_end(ctx, shared_calls<Other>(l, deadline));
         run_to_end(ctx, runs<Other>(l));
         l.close();
-        run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline));
+        observed(l, 5, [&] { run_to_end(ctx, rejections<Other, weir::rejection>(l, deadline)); });
     });
 }
 

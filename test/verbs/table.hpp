@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/error.hpp>
+#include <weir/observer.hpp>
 #include <weir/seats.hpp>
 #include <weir/testing.hpp>
 
@@ -187,6 +188,16 @@ asio::awaitable<void, Executor> rejections(
     co_await rejects<Executor, Rejection>(async_enter);
     co_await rejects<Executor, Rejection>(async_enter_until);
     co_await rejects<Executor, Rejection>(run);
+}
+
+/// Calls `run`, which makes `n` calls that `l` rejects, and checks that the observer of `l` receives each of them.
+template <class Limiter, class Run>
+void observed(Limiter& l, int n, Run run) {
+    int rejected = 0;
+    l.observe([&](weir::request_event const& e) { rejected += e.error == errc::closed ? 1 : 0; });
+    run();
+    BOOST_TEST(rejected == n);
+    l.observe({});
 }
 
 }  // namespace verbs

@@ -5,6 +5,7 @@
 #include <weir/detail/context_user.hpp>
 #include <weir/detail/errand.hpp>
 #include <weir/detail/lifetime.hpp>
+#include <weir/detail/observed_events.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/orders.hpp>
 #include <weir/detail/wakeup.hpp>
@@ -33,8 +34,8 @@ namespace weir::detail {
 ///   gate is open again: it is open iff no request waits.
 /// - The release of permits and their grant, or the message that causes the grant, happen in one critical section. Each
 ///   section that changes anything ends with a call of `wakeup`, and posts the message under the lock.
-/// - No handler runs and no user's object is destroyed under the lock: handlers, permits, operations and policies are
-///   completed and destroyed outside. Only `execute` of the limiter's executor is called under it.
+/// - No handler or observer runs and no user's object is destroyed under the lock: handlers, permits, operations and
+///   policies are completed and destroyed outside. Only `execute` of the limiter's executor is called under it.
 /// - The timer and the work guard are used outside the lock, by the one step that is arranging.
 /// - A thread that works outside the lock counts as a worker: the host, and so the execution context, outlives it, and
 ///   the context is kept running.
@@ -101,6 +102,7 @@ public:
         {
             std::lock_guard lock(mutex_);
             life_.context_has_ended(what_is_left(), last.remains);
+            last.observed = take_observer();
             last.memory = room_.take_spare_memory();
         }
     }
@@ -130,7 +132,7 @@ protected:
         visit(visit const&) = delete;
         visit& operator=(visit const&) = delete;
         [[gnu::always_inline]] ~visit() {
-            if ((actor_.is_quiet() || (changes_nothing_ && actor_.can_wait())) &&
+            if (!has_event_ && (actor_.is_quiet() || (changes_nothing_ && actor_.can_wait())) &&
                 !actor_.has_order()) [[likely]]
                 actor_.mutex_.unlock();
             else
@@ -140,7 +142,24 @@ protected:
         /// Declares that this visit concerns no other request.
         void changes_nothing() noexcept { changes_nothing_ = true; }
 
+        /// Records a rejection without a wait, if there is an observer.
+        void rejects(request const& r, error_code ec, permit const& rejected) noexcept {
+            if (actor_.observed_.has_observer()) [[unlikely]]
+                has_event_ = record(actor_, r, ec, rejected);
+        }
+        void rejects(operation const& op) noexcept {
+            if (actor_.observed_.has_observer()) [[unlikely]]
+                has_event_ = record(actor_, op.asked_in_full(), op.error, op.granted);
+        }
+        /// Declares that the recorded events, if there are any, are reported at the end of this visit.
+        void reports_events() noexcept { has_event_ = !actor_.observed_.empty(); }
+
     private:
+        [[gnu::noinline]] static bool record(actor& a, request const& r, error_code ec,
+                                             permit const& rejected) noexcept {
+            a.observed_.add({.asked = r, .error = ec, .retry_after = rejected.retry_after()});
+            return true;
+        }
         [[gnu::noinline]] static void end(actor& a) noexcept {
             errand e;
             a.plan(e);
@@ -150,6 +169,7 @@ protected:
 
         actor& actor_;
         bool changes_nothing_ = false;
+        bool has_event_ = false;
     };
 
     /// Holds the lock for a call without consequences for other requests.
@@ -160,14 +180,15 @@ protected:
     void begin_joint_section() noexcept { mutex_.lock(); }
     /// Returns whether `attend_to_joint_section` must follow: until then the actor and its context are kept.
     [[nodiscard]] bool end_joint_section() noexcept {
-        bool const must_be_attended = !is_quiet() || has_order();
+        bool const must_be_attended = !is_quiet() || has_order() || !observed_.empty();
         if (must_be_attended)
             life_.work_begins();
         mutex_.unlock();
         return must_be_attended;
     }
     void attend_to_joint_section() noexcept {
-        visit const here(*this);
+        visit here(*this);
+        here.reports_events();
         life_.work_ends();
     }
 
@@ -189,6 +210,16 @@ protected:
     void settle(time_point now) noexcept {
         int budget = visit_budget;
         room_.settle(now, budget);
+    }
+
+    /// Records an event, if there is an observer: the end of this section reports it, or `attend_to_joint_section`.
+    void record(request_event const& e) noexcept {
+        if (observed_.has_observer())
+            observed_.add(e);
+    }
+    /// Exchanges the observer, which must be destroyed outside the lock.
+    void swap_observer(std::shared_ptr<observer const>& other) noexcept {
+        observed_.swap_observer(other);
     }
 
     /// Posts a step message if one is needed now. May throw.
@@ -264,6 +295,7 @@ private:
         (life_.is_dead() ? e.dropped : e.completions).append(room_.outbox());
         room_.take_calls(e.calls);
         take_order(e);
+        take_events(e);
         if (e.is_work())
             life_.work_begins();
         if (!life_.is_dead())
@@ -281,6 +313,7 @@ private:
         e.completions.append(room_.outbox());
         room_.take_calls(e.calls);
         take_order(e);
+        take_events(e);
         auto const n = wants();
         e.arrangement = wakeup_.arrange(n);
         e.memory = room_.take_spare_memory();
@@ -292,11 +325,18 @@ private:
             plan_end(e);
     }
 
+    void take_events(errand& e) noexcept {
+        if (observed_.has_observer()) [[unlikely]]
+            e.observed = observed_.take(room_.queueing().name, now_);
+    }
+    [[nodiscard]] observed_events take_observer() noexcept { return std::exchange(observed_, {}); }
+
     /// Plans the end of the host and of this object, if it is due.
     void plan_end(errand& e) noexcept {
         if (!life_.let_go(what_is_left(), e.remains))
             return;
         wakeup_.stop();
+        e.observed = take_observer();
         e.memory = room_.take_spare_memory();
         life_.work_begins();
     }
@@ -370,6 +410,7 @@ private:
     mutable time_point now_{};
     Room room_;
     [[no_unique_address]] orders_type orders_{};
+    observed_events observed_;
 };
 
 }  // namespace weir::detail

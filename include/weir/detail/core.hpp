@@ -5,8 +5,10 @@
 #include <weir/detail/chain/member.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/option_changes.hpp>
+#include <weir/detail/rejected.hpp>
 #include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
+#include <weir/observer.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/stats.hpp>
@@ -14,6 +16,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -67,9 +70,12 @@ public:
     /// Grants the request `r` immediately, or sets `ec` to the reason of the rejection.
     template <class... Key>
     [[nodiscard]] permit try_enter(request const& r, error_code& ec, Key const&... key) noexcept {
-        visit const here(*this);
+        visit here(*this);
         expect(key...);
-        return room().try_enter(r, time_if(room().needs_time_to_ask()), ec, key...);
+        auto result = room().try_enter(r, time_if(room().needs_time_to_ask()), ec, key...);
+        if (!result) [[unlikely]]
+            here.rejects(r, ec, result);
+        return result;
     }
 
     /// Grants the request `r` immediately, or rejects it. If waiting could help, the permit is empty and `ec` is
@@ -79,17 +85,15 @@ public:
                                        Key const&... key) noexcept {
         if (room().perhaps_waiting())
             return {};  // `enter` decides: asking twice is useless
-        visit const here(*this);
-        expect(key...);
-        return room().enter_at_once(r, time_if(room().needs_time_to_ask()), ec, key...);
+        return ask_at_once(r, ec, key...);
     }
 
     /// Decides immediately and stores the outcome in `op`, or lets `op` wait. Returns true if `op` waits; then the
     /// core owns it. If this throws, `op` is unchanged.
     template <class... Key>
     [[nodiscard]] bool enter(operation& op, wait_limit const& limit, Key const&... key) {
-        visit const here(*this);
-        return enter_here(op, limit, key...);
+        visit here(*this);
+        return enter_here(here, op, limit, key...);
     }
 
     /// Completes `op` when all permits are released and no request waits. Returns true if that is later.
@@ -138,8 +142,8 @@ public:
     template <class... Key>
     [[nodiscard]] bool reserve(operation& op, wait_limit const& limit, time_point& turn,
                                Key const&... key) {
-        visit const here(*this);
-        bool const waits = enter_here(op, limit, key...);
+        visit here(*this);
+        bool const waits = enter_here(here, op, limit, key...);
         turn = is_over(op) ? time_if(false) : room().turn_of_last(op, time_if(false));
         return waits;
     }
@@ -225,6 +229,12 @@ public:
     [[nodiscard]] queue_options queueing() const {
         auto const here = look();
         return room().queueing();
+    }
+
+    /// Reports rejections and waits to `who` from now on; null ends that.
+    void observe(std::shared_ptr<observer const> who) noexcept {
+        auto const here = look();
+        this->swap_observer(who);  // the parameter is destroyed after the lock is released
     }
 
     void shut_down() noexcept {
@@ -429,6 +439,15 @@ public:
     }
     [[nodiscard]] bool needs_time_to_ask() const noexcept { return room().needs_time_to_ask(); }
     using base::summon;
+    /// Records the end of a chain's request here, if there is an observer.
+    void record(chain_entry const& e, error_code ec, rejected const& what) noexcept {
+        auto const waited = e.number == 0 ? std::nullopt : std::optional(time_if(false) - e.since);
+        base::record({.asked = e.asked_for(),
+                      .granted = ec ? 0 : e.count,
+                      .error = ec,
+                      .waited = waited,
+                      .retry_after = if_known(what.retry_after)});
+    }
 
 private:
     // Prefetches the memory that the room needs for `key`, so that it loads while the clock is read.
@@ -438,9 +457,27 @@ private:
             room().expect(key...);
     }
 
+    template <class... Key>
+    [[nodiscard]] permit ask_at_once(request const& r, error_code& ec, Key const&... key) noexcept {
+        visit here(*this);
+        expect(key...);
+        auto result = room().enter_at_once(r, time_if(room().needs_time_to_ask()), ec, key...);
+        if (!result && ec) [[unlikely]]
+            here.rejects(r, ec, result);
+        return result;
+    }
+
     // Does the work of `enter`, under the lock.
     template <class... Key>
-    [[nodiscard]] bool enter_here(operation& op, wait_limit const& limit, Key const&... key) {
+    [[nodiscard]] bool enter_here(visit& here, operation& op, wait_limit const& limit,
+                                  Key const&... key) {
+        bool const waits = waits_here(op, limit, key...);
+        if (op.error) [[unlikely]]
+            here.rejects(op);
+        return waits;
+    }
+    template <class... Key>
+    [[nodiscard]] bool waits_here(operation& op, wait_limit const& limit, Key const&... key) {
         bool const timed = room().needs_time_to_ask();
         if (room().decide(op, time_if(timed), key...))
             return false;

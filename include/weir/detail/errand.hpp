@@ -2,6 +2,7 @@
 
 #include <weir/detail/chain/protocol.hpp>
 #include <weir/detail/lifetime.hpp>
+#include <weir/detail/observed_events.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/time.hpp>
@@ -41,7 +42,7 @@ inline void post_each(operation_list& outgoing, operation_list& dropped) noexcep
     outgoing.append(failed);
 }
 
-/// The work of a thread for an actor outside its lock. It posts completions, makes the claims of chains that were
+/// The work of a thread for an actor outside its lock. It reports events to the observer, posts completions, makes the claims of chains that were
 /// called, carries out a step's arrangement with the host and an order of the policy, and destroys objects whose life
 /// has ended. `Memory` is a pointer to memory that is no longer needed; `Orders` defines the type of an order.
 template <class Actor, class Host, class Memory, class Orders>
@@ -49,6 +50,7 @@ struct errand {
     using life = lifetime<Actor, Host>;
 
     typename life::remains remains;  // first, to be destroyed last
+    observed_events observed;        // with the completions
     operation_list completions;      // operations that cannot be posted stay here
     operation_list dropped;          // by their executors, or too late: to be destroyed
     call_list calls;
@@ -61,11 +63,13 @@ struct errand {
 
     [[nodiscard]] bool is_work() const noexcept {
         return !completions.empty() || !dropped.empty() || !calls.empty() || arrangement ||
-               remains.host || goes_on || order;
+               remains.host || goes_on || order || !observed.empty();
     }
 
     /// Does the work.
     void run(Actor& actor, life& of_actor, Orders const& orders) noexcept {
+        if (observed.has_observer()) [[unlikely]]
+            observed.report(completions);
         post_each(completions, dropped);
         make_claims(calls);
         destroy_one_by_one(dropped);

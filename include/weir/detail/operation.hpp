@@ -71,6 +71,11 @@ public:
         return {count, {.priority = priority, .flow = flow}};
     }
 
+    /// Returns the request with its maximum; call it only while the operation is in no queue.
+    [[nodiscard]] request asked_in_full() const noexcept {
+        return more == 0 ? asked_for() : request::between(count, count + more, priority);
+    }
+
     /// Copies the request and the arrival time of `other`, which waits.
     void come_as(operation const& other) noexcept {
         count = other.count;

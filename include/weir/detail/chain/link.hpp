@@ -56,16 +56,21 @@ public:
         });
     }
     [[nodiscard]] bool admit(chain_entry& e) noexcept override {
-        return here([&](auto& room, time_point now) {
+        bool const admitted = here([&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) { return room.admit(e, now, who...); });
         });
+        if (e.number != 0)
+            handle_.core->record(e, {}, {});
+        return admitted;
     }
     rejected reject(chain_entry const& e, error_code ec, duration ready_in) noexcept override {
-        return here([&](auto& room, time_point now) {
+        auto const what = here([&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) {
                 return room.reject(e, ec, ready_in, now, who...);
             });
         });
+        handle_.core->record(e, ec, what);
+        return what;
     }
 
     [[nodiscard]] bool prepare(chain_entry& e) override {
