@@ -177,8 +177,10 @@ class CommandLine(ProxyTest):
         self.assertEqual(numbers(proxy.stop())["seats"]["granted"], 6)
 
     def test_the_first_line_states_that_no_request_waits(self):
-        self.assertIn("at most 3 concurrent requests; no request waits;", Proxy("--demo", "--queue", "0").greeting)
-        self.assertIn("at most 3 concurrent requests; up to 2 wait up to 1s;", Proxy("--demo", "--queue", "2").greeting)
+        for queue, text in ((0, "no request waits"), (2, "up to 2 wait up to 1s")):
+            proxy = Proxy("--demo", "--queue", queue)
+            self.addCleanup(self.finish, proxy)
+            self.assertIn(f"at most 3 concurrent requests; {text};", proxy.greeting)
 
     @unittest.skipUnless(RUN, "WEIR_EXAMPLES_RUN is not set")
     def test_examples_run(self):
