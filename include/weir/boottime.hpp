@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/context_of.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/time.hpp>
@@ -9,12 +10,10 @@
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/posix/descriptor_base.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -76,8 +75,7 @@ public:
     }
 
     /// Creates a timer on the executor of `context`.
-    template <class Context, class... Args>
-        requires std::convertible_to<Context&, boost::asio::execution_context&>
+    template <detail::context_of<Executor> Context, class... Args>
     explicit basic_boottime_timer(Context& context, Args... args)
         : basic_boottime_timer(Executor(context.get_executor()), args...) {}
 

@@ -4,6 +4,7 @@
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/chain/link.hpp>
+#include <weir/detail/context_of.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/keyed/heaviest.hpp>
@@ -188,9 +189,7 @@ public:
     /// Creates limiters that serve waiting requests on the executor of `context`.
     ///
     /// @throws std::invalid_argument as the other constructor
-    template <class Context>
-        requires std::convertible_to<Context&, boost::asio::execution_context&> &&
-                 std::convertible_to<typename Context::executor_type, Executor>
+    template <detail::context_of<Executor> Context>
     explicit basic_keyed(Context& context, options_type const& options = {},
                          keyed_options const& keys = {}, queue_options const& queueing = {})
         : basic_keyed(Executor(context.get_executor()), options, keys, queueing) {}

@@ -2,6 +2,7 @@
 
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
+#include <weir/detail/context_of.hpp>
 #include <weir/detail/core.hpp>
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/observed_events.hpp>
@@ -21,7 +22,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/execution_context.hpp>
 #include <boost/assert.hpp>
 
 #include <algorithm>
@@ -100,12 +100,6 @@ class basic_pool {
     using overdue_initiation =
         detail::initiation<core_type, Executor, detail::watch_signature<overdue>>;
 
-    template <class Context>
-    static constexpr bool is_context = requires(Context& c) {
-        { c.get_executor() } -> std::convertible_to<Executor>;
-        requires std::convertible_to<Context&, boost::asio::execution_context&>;
-    };
-
 public:
     /// The type of the objects.
     using value_type = T;
@@ -152,8 +146,7 @@ public:
     /// Creates a pool that works on the executor of `context` and creates objects with `make`.
     ///
     /// @throws std::invalid_argument as the first constructor
-    template <class Context, detail::maker<T, Executor> Make>
-        requires is_context<Context>
+    template <detail::context_of<Executor> Context, detail::maker<T, Executor> Make>
     basic_pool(Context& context, Make&& make, pool_options const& options = {},
                queue_options const& queueing = {})
         : basic_pool(Executor(context.get_executor()), std::forward<Make>(make), options,
@@ -162,8 +155,8 @@ public:
     /// `check`.
     ///
     /// @throws std::invalid_argument as the first constructor
-    template <class Context, detail::maker<T, Executor> Make, detail::checker<T> Check>
-        requires is_context<Context>
+    template <detail::context_of<Executor> Context, detail::maker<T, Executor> Make,
+              detail::checker<T> Check>
     basic_pool(Context& context, Make&& make, Check&& check, pool_options const& options = {},
                queue_options const& queueing = {})
         : basic_pool(Executor(context.get_executor()), std::forward<Make>(make),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/context_of.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
@@ -118,8 +119,7 @@ public:
     basic_timer(Executor const& ex, duration after) : basic_timer(ex, detail::from_now(after)) {}
 
     /// Creates a timer on the executor of `context`.
-    template <class Context, class... Args>
-        requires std::convertible_to<Context&, boost::asio::execution_context&>
+    template <weir::detail::context_of<Executor> Context, class... Args>
     explicit basic_timer(Context& context, Args... args)
         : basic_timer(Executor(context.get_executor()), args...) {}
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/detail/context_of.hpp>
 #include <weir/shared/limiter.hpp>
 #include <weir/shared/seats.hpp>
 #include <weir/shared/store.hpp>
@@ -8,10 +9,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/execution_context.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -103,8 +102,7 @@ public:
     /// the bound. Throws `boost::system::system_error` if `authorities` cannot be read.
     explicit store(boost::asio::any_io_executor ex, options const& options = {});
     /// Makes a store on the executor of `context`. Throws as the other constructor.
-    template <class Context>
-        requires std::convertible_to<Context&, boost::asio::execution_context&>
+    template <weir::detail::context_of<boost::asio::any_io_executor> Context>
     explicit store(Context& context, mysql::options const& options = {})
         : store(boost::asio::any_io_executor(context.get_executor()), options) {}
     ~store() override;

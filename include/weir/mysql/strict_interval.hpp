@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/context_of.hpp>
 #include <weir/mysql/store.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/seats.hpp>
@@ -54,8 +55,7 @@ public:
     strict_interval(boost::asio::any_io_executor ex, std::shared_ptr<store> e, std::string name,
                     duration every, queue_options const& queueing = {});
     /// Makes an interval on the executor of `context`. Throws as the other constructor.
-    template <class Context>
-        requires std::convertible_to<Context&, boost::asio::execution_context&>
+    template <weir::detail::context_of<boost::asio::any_io_executor> Context>
     strict_interval(Context& context, std::shared_ptr<store> e, std::string name, duration every,
                     queue_options const& queueing = {})
         : strict_interval(boost::asio::any_io_executor(context.get_executor()), std::move(e),

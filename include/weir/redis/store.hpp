@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/context_of.hpp>
 #include <weir/policy/backoff.hpp>
 #include <weir/redis/error.hpp>
 #include <weir/shared/limiter.hpp>
@@ -9,10 +10,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/execution_context.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <memory>
 #include <string>
 
@@ -84,8 +83,7 @@ public:
     /// Makes a store. Throws `std::invalid_argument` if the URL, or another option, is invalid.
     explicit store(boost::asio::any_io_executor ex, options const& options = {});
     /// Makes a store on the executor of `context`. Throws as the other constructor.
-    template <class Context>
-        requires std::convertible_to<Context&, boost::asio::execution_context&>
+    template <weir::detail::context_of<boost::asio::any_io_executor> Context>
     explicit store(Context& context, redis::options const& options = {})
         : store(boost::asio::any_io_executor(context.get_executor()), options) {}
     ~store() override;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/asio_operation.hpp>
+#include <weir/detail/context_of.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/fed.hpp>
@@ -11,10 +12,8 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution_context.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -201,9 +200,7 @@ public:
     /// Makes a limiter whose waiting requests are served on the executor of `context`.
     ///
     /// @throws std::invalid_argument as the other constructor
-    template <class Context>
-        requires std::convertible_to<Context&, boost::asio::execution_context&> &&
-                 std::convertible_to<typename Context::executor_type, Executor>
+    template <detail::context_of<Executor> Context>
     basic_shared_limiter(Context& context, std::shared_ptr<store> e, std::string name,
                          options_type const& options = {}, queue_options const& queueing = {})
         : basic_shared_limiter(Executor(context.get_executor()), std::move(e), std::move(name),
