@@ -201,6 +201,10 @@ BOOST_AUTO_TEST_CASE(has_defaults_for_all_that_is_optional) {
     BOOST_TEST(!c.admin.is_named);
     BOOST_TEST(!c.admin.write);
     BOOST_TEST(!read(with("[admin]\naddress = \"none\"\n")).admin.address);
+    // As the README states.
+    BOOST_TEST((config::upgrade().idle == 5min));
+    BOOST_TEST((config::upgrade().seats == config::seats_of_upgrade::connection));
+    BOOST_TEST((config::health_check().fall == 3));
 }
 
 BOOST_AUTO_TEST_CASE(needs_allow_if_other_machines_can_reach_the_admin_address) {
@@ -315,6 +319,8 @@ BOOST_AUTO_TEST_CASE(reports_file_line_column_value_and_expected_values) {
     BOOST_TEST(problem(with("[clients]\nforwarded_by = \"via\"\n")) ==
                "weir.toml:2:16: clients: `forwarded_by` is `via`, but must be `x-forwarded-for` or "
                "`forwarded`");
+    BOOST_TEST(problem("[[upstream]]\nname = \"a\"\nservers = \"b:80\"\nhealth = { rise = 0 }\n")
+                   .starts_with("weir.toml:4:19: upstream `a` health: `rise` is `0`, but must be"));
     BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"10/1x\"\n"))
                    .starts_with("weir.toml:3:8: limit `a`: `rule` is `10/1x`, but must be a rule, "
                                 "such as `100/1s`, "

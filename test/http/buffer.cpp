@@ -46,6 +46,7 @@ BOOST_AUTO_TEST_CASE(reuses_the_room_of_consumed_bytes) {
     BOOST_TEST(b.full());
     BOOST_TEST(b.room().empty());
     b.consume(part);
+    BOOST_TEST(!b.full());
     put(b, "def");
     BOOST_TEST(b.text() == "abcdef");
 }

@@ -213,6 +213,20 @@ BOOST_AUTO_TEST_CASE(of_haproxy) {
     BOOST_TEST(broken->keys[0] == "::1");
 }
 
+BOOST_AUTO_TEST_CASE(may_have_service_times) {
+    for (auto const* const text : {"haproxy", "weir-proxy", "json", "$time $request_time"})
+        BOOST_TEST(logs::format::parse(text).says_held(), text);
+    for (auto const* const text : {"common", "combined", "$time $remote_addr"})
+        BOOST_TEST(!logs::format::parse(text).says_held(), text);
+}
+
+BOOST_AUTO_TEST_CASE(have_at_most_8_keys) {
+    for (auto const* const text : {"common", "json"}) {
+        BOOST_TEST(wrong(text, std::vector<key_source>(8)) == "nothing");
+        BOOST_TEST(wrong(text, std::vector<key_source>(9)) == "more than 8 keys");
+    }
+}
+
 BOOST_AUTO_TEST_CASE(of_json) {
     auto const e = read(
         "json", caddy,

@@ -96,6 +96,24 @@ BOOST_AUTO_TEST_CASE(of_addresses) {
         BOOST_TEST(!tool::address_of(text), text);
 }
 
+BOOST_AUTO_TEST_CASE(of_urls_are_decoded) {
+    struct row {
+        std::string_view text, plain;
+    };
+    for (auto const& [text, plain] :
+         {row{"", ""},
+          {"a b+c", "a b+c"},
+          {"%40", "@"},
+          {"a%2Fb%2fc", "a/b/c"},
+          {"%2540", "%40"},
+          {"%C3%a9", "\xc3\xa9"},
+          {"%25", "%"}})
+        BOOST_TEST((tool::unescaped(text) == plain), text);
+    BOOST_TEST((tool::unescaped("%00") == std::string(1, '\0')));
+    for (std::string_view const text : {"%", "%4", "a%", "%%", "%4x", "%x4", "%-1", "%+1", "% 1"})
+        BOOST_TEST(!tool::unescaped(text), text);
+}
+
 BOOST_AUTO_TEST_CASE(of_utf_8) {
     for (std::string_view const text :
          {"", "plain", "\xc3\xa9", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",

@@ -2,8 +2,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <unistd.h>
+
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 using namespace std::chrono_literals;
 using tool::troubles;
@@ -58,4 +63,26 @@ BOOST_AUTO_TEST_CASE(levels_have_names) {
     for (auto const l : {tool::level::error, tool::level::warning, tool::level::info})
         BOOST_TEST((tool::level_of(to_string(l)) == l));
     BOOST_TEST(!tool::level_of("debug"));
+}
+
+BOOST_AUTO_TEST_CASE(lines_below_the_level_are_suppressed) {
+    // Standard error is a pipe in between.
+    std::array<int, 2> pipe{};
+    BOOST_REQUIRE(::pipe(pipe.data()) == 0);
+    int const error = ::dup(STDERR_FILENO);
+    ::dup2(pipe[1], STDERR_FILENO);
+    ::close(pipe[1]);
+    for (auto const least : {tool::level::error, tool::level::warning, tool::level::info}) {
+        tool::set_level(least);
+        for (auto const l : {tool::level::error, tool::level::warning, tool::level::info})
+            tool::say(l, to_string(l) + ' ');
+        tool::say(tool::level::error, "| ");
+    }
+    ::dup2(error, STDERR_FILENO);
+    ::close(error);
+    std::array<char, 200> text{};
+    auto const n = ::read(pipe[0], text.data(), text.size());
+    ::close(pipe[0]);
+    BOOST_TEST(std::string_view(text.data(), static_cast<std::size_t>(n)) ==
+               "error | error warning | error warning info | ");
 }

@@ -1,0 +1,59 @@
+#include "http/characters.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+#include <string_view>
+
+// Files of this folder are compiled together.
+namespace sets_of_characters {
+namespace {
+
+char lower(char c) {
+    constexpr std::string_view capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    constexpr std::string_view small = "abcdefghijklmnopqrstuvwxyz";
+    auto const at = capitals.find(c);
+    return at == capitals.npos ? c : small[at];
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(characters)
+
+BOOST_AUTO_TEST_CASE(are_equal_in_capitals_and_small_letters) {
+    for (int a = 0; a != 256; ++a)
+        for (int b = 0; b != 256; ++b) {
+            auto const x = static_cast<char>(a), y = static_cast<char>(b);
+            BOOST_TEST_REQUIRE(http::iequals(std::string_view(&x, 1), std::string_view(&y, 1)) ==
+                               (lower(x) == lower(y)));
+        }
+    BOOST_TEST(http::iequals("Content-Length", "cONTENT-lENGTH"));
+    BOOST_TEST(!http::iequals("a", "ab"));
+    BOOST_TEST(http::iequals("", ""));
+}
+
+BOOST_AUTO_TEST_CASE(of_a_set_are_all_or_some_of_a_text) {
+    using http::is_digit;
+    BOOST_TEST(http::all("", is_digit));
+    BOOST_TEST(!http::some("", is_digit));
+    for (auto const* text : {"0", "9", "0123456789"}) {
+        BOOST_TEST(http::all(text, is_digit));
+        BOOST_TEST(http::some(text, is_digit));
+    }
+    for (auto const* text : {"/", ":", "1 2", "12x"}) {
+        BOOST_TEST(!http::all(text, is_digit));
+        BOOST_TEST(!http::some(text, is_digit));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(are_removed_at_both_ends_if_they_are_blank) {
+    BOOST_TEST(http::trimmed(" \t a b\t ") == "a b");
+    BOOST_TEST(http::trimmed("a b") == "a b");
+    BOOST_TEST(http::trimmed("\r\na") == "\r\na");
+    BOOST_TEST(http::trimmed(" \t ") == "");
+    BOOST_TEST(http::trimmed("") == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace sets_of_characters
