@@ -58,9 +58,12 @@ class Configuration(ReplayTest):
 v4_prefix = 24
 [limit.overrides]
 "10.0.1.0/24" = "3/1s"
+"2001:0DB8:0::/64" = "2/1s"
 """))
         lines = [common(BEGIN, c) for c in ["10.0.0.1", "10.0.0.2"] + ["10.0.1.7"] * 4]
         self.assertEqual(self.outcome(lines, config), [4, 2, 0])
+        lines = [common(BEGIN, c) for c in ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:1::1", "2001:db8:1::2"]]
+        self.assertEqual(self.outcome(lines, config), [3, 2, 0])
 
     def test_keys_of_several_parts(self):
         config = self.file(limit("both", "1/1s", 'key = ["client", "path 2"]'))

@@ -139,6 +139,7 @@ BOOST_AUTO_TEST_CASE(have_the_given_values) {
     BOOST_TEST(has(o.command, " --spread 'random 5' "));
     BOOST_TEST(has(o.command, " --report 'a b.html' "));
     BOOST_TEST(has(with({"--host", "it's"}).command, R"( --host 'it'\''s' )"));
+    BOOST_TEST(has(with({"--host", ""}).command, " --host '' "));
 }
 
 // Limits per key come before limits of all requests, and seats before rates.
@@ -243,6 +244,36 @@ BOOST_AUTO_TEST_CASE(may_be_at_their_bounds) {
     };
     BOOST_TEST(parts("0.1%") == 0.001);
     BOOST_TEST(parts("1e-1") == 0.1);
+}
+
+BOOST_AUTO_TEST_CASE(have_at_most_8_limits) {
+    auto const limits = [](std::size_t n, std::vector<char const*> more = {}) {
+        for (std::size_t i = 0; i != n; ++i)
+            more.insert(more.end(), {"--limit", "1/1s"});
+        more.push_back("log");
+        return wrong(std::move(more), false);
+    };
+    BOOST_TEST(limits(8) == "nothing");
+    BOOST_TEST(limits(9) == "more than 8 limits");
+    BOOST_TEST(limits(7, {"--find", "1 seats"}) == "nothing");
+    BOOST_TEST(limits(8, {"--find", "1 seats"}) == "more than 8 limits");
+    BOOST_TEST(limits(8, {"--versus", "1 seats"}) == "more than 8 limits");
+}
+
+BOOST_AUTO_TEST_CASE(of_limits_exclude_a_configuration) {
+    for (std::vector<char const*> const& args : std::vector<std::vector<char const*>>{
+             {"--limit", "1/1s"},
+             {"--seats", "1"},
+             {"--rate", "1/1s"},
+             {"--per-client-seats", "1"},
+             {"--per-client-rate", "1/1s"},
+             {"--max-keys", "1"},
+             {"--client-prefix-v4", "24"},
+             {"--client-prefix-v6", "48"},
+             {"--queue", "1"},
+             {"--patience", "1s"}})
+        BOOST_TEST(wrong({"log", "--config", "weir.toml", args[0], args[1]}, false) ==
+                   std::string(args[0]) + " and --config exclude each other; set it in the file");
 }
 
 BOOST_AUTO_TEST_CASE(have_alternatives) {

@@ -243,6 +243,33 @@ BOOST_AUTO_TEST_CASE(a_long_series_keeps_its_sums) {
     BOOST_TEST(longest == 9);
 }
 
+BOOST_AUTO_TEST_CASE(a_series_has_intervals_without_their_ends) {
+    replay::series s;
+    for (auto const t :
+         {0ns, 999'999'999ns, 1'000'000'000ns, 3'500'000'000ns, 1'999'999'999ns, 0ns})
+        ++s.at(begin + t).asked;
+    BOOST_REQUIRE(s.points().size() == 4U);
+    BOOST_TEST(s.points()[0].asked == 3U);
+    BOOST_TEST(s.points()[1].asked == 2U);
+    BOOST_TEST(s.points()[2].asked == 0U);
+    BOOST_TEST(s.points()[3].asked == 1U);
+}
+
+// Merged intervals have the sums of their requests, and the longer of their queues.
+BOOST_AUTO_TEST_CASE(a_long_series_merges_intervals_in_pairs) {
+    replay::series s;
+    for (std::size_t i = 0; i != replay::series::most_points + 1; ++i) {
+        auto& p = s.at(begin + static_cast<std::int64_t>(i) * 1s);
+        p.asked = 1;
+        p.waiting = i % 2 == 0 ? 3 : 5;
+    }
+    BOOST_TEST((s.width() == 2s));
+    BOOST_TEST(s.points().size() == replay::series::most_points / 2 + 1);
+    BOOST_TEST(s.points()[0].asked == 2U);
+    BOOST_TEST(s.points()[0].waiting == 5U);
+    BOOST_TEST(s.points().back().asked == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(an_interrupted_replay_counts_the_requests_read) {
     replay::plan p;
     p.rules = {replay::rule::parse("1/10s")};
