@@ -64,11 +64,13 @@ class Files(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_the_check_finds_an_invalid_store(self):
-        self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
-                   '[[store]]\nname = "e"\nurl = "mysql://h"\n')
-        result = run("--config", self.file, "--check")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("store `e`: `url` ", result.stderr)
+        for url in ("mysql://secret@h", "redis://:secret@h:no", "redis://u:secret@h/x", "redis://%zzsecret@h"):
+            self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
+                       f'[[store]]\nname = "e"\nurl = "{url}"\n')
+            result = run("--config", self.file, "--check")
+            self.assertEqual(result.returncode, 2, url)
+            self.assertIn("store `e`: `url` ", result.stderr)
+            self.assertNotIn("secret", result.stderr)
 
     def test_tls_in_the_url_of_a_store(self):
         def check(url):

@@ -125,6 +125,16 @@ BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_closed_it) {
     BOOST_TEST(proxy.upstream.connections.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(is_closed_when_the_proxy_stops) {
+    local_proxy proxy(forwards);
+    BOOST_TEST(proxy.ask() == 200u);
+    proxy.pass(1s);
+    BOOST_TEST(proxy.upstream.open() == 1u);
+    proxy.worker().drain();
+    proxy.settle();
+    BOOST_TEST(proxy.upstream.open() == 0u);
+}
+
 // The proxy reuses the connection that was used last, and opens no more connections than concurrent requests need.
 BOOST_AUTO_TEST_CASE(is_shared_by_all_clients) {
     local_proxy proxy(forwards);

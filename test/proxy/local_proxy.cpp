@@ -74,6 +74,22 @@ sockaddr_un address_of(std::string const& path) {
 
 }  // namespace
 
+wire connect_to(std::string const& path) {
+    wire made(make_socket());
+    auto const at = address_of(path);
+    if (::connect(made.socket_, reinterpret_cast<sockaddr const*>(&at), sizeof at) != 0)
+        fail("connect");
+    return made;
+}
+
+void pass(net::clock::duration d, std::function<void()> const& settle) {
+    auto const end = net::clock::now() + d;
+    for (settle(); virtual_time::next_due() <= end; settle())
+        virtual_time::advance_to(virtual_time::next_due());
+    virtual_time::advance_to(end);
+    settle();
+}
+
 wire::wire(wire&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)),
       unread_(std::move(other.unread_)),
@@ -250,11 +266,7 @@ std::shared_ptr<proxy::plan const> local_proxy::make(
 
 wire local_proxy::connect(std::string const& address) {
     client_ = boost::asio::ip::make_address(address);
-    int const made = make_socket();
-    auto const at = address_of(folder_ / "proxy");
-    if (::connect(made, reinterpret_cast<sockaddr const*>(&at), sizeof at) != 0)
-        fail("connect");
-    wire client(made);
+    auto client = connect_to(folder_ / "proxy");
     settle();  // before another client gets the address
     return client;
 }
@@ -281,11 +293,7 @@ bool local_proxy::comes_to_rest() {
 }
 
 void local_proxy::pass(net::clock::duration d) {
-    auto const end = net::clock::now() + d;
-    for (settle(); virtual_time::next_due() <= end; settle())
-        virtual_time::advance_to(virtual_time::next_due());
-    virtual_time::advance_to(end);
-    settle();
+    support::pass(d, [this] { settle(); });
 }
 
 unsigned local_proxy::ask(wire& client, std::string_view request) {

@@ -56,10 +56,19 @@ public:
     void close() noexcept;
 
 private:
+    friend wire connect_to(std::string const& path);
+
     int socket_;
     std::string unread_;
     bool ended_ = false;
 };
+
+/// A connection to the Unix socket of that name.
+[[nodiscard]] wire connect_to(std::string const& path);
+
+/// Advances virtual time by `d`, step by step. `settle` handles all events that are due, and fails if there is no end
+/// of them.
+void pass(net::clock::duration d, std::function<void()> const& settle);
 
 /// The response of an upstream.
 struct reply {

@@ -185,6 +185,10 @@ class Log(ProxyTest):
         found = self.ends(proxy)
         self.assertEqual(found["answered"], 400)
         self.assertGreater(found["log lines dropped"], 100)
+        written = b""
+        while piece := os.read(reader, 1 << 20):
+            written += piece
+        self.assertEqual(written.count(b"\n") + found["log lines dropped"], 400)
 
     def test_standard_output_without_a_reader(self):
         proxy = self.start("--access-log", "-")

@@ -5,6 +5,7 @@
 #include <weir/client_key.hpp>
 
 #include "local_proxy.hpp"
+#include "proxy/latency_counter.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/test/unit_test.hpp>
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <ranges>
 #include <string>
 
 // Files of this folder are compiled together.
@@ -131,6 +133,25 @@ BOOST_AUTO_TEST_CASE(cannot_change_the_kind_of_a_limit) {
     for (char const* const wrong : {"", "fast", "0/1s", "1/30s\n"})
         BOOST_TEST(some.set(wrong).status == 400u, wrong);
     BOOST_TEST(some.limit().rule == "1/30s");
+}
+
+// As Prometheus counts: a range includes its end.
+BOOST_AUTO_TEST_CASE(sees_latencies_in_ranges) {
+    proxy::latency_counter counts;
+    auto const& ends = admin::latency::ends;
+    for (auto const end : ends)
+        counts.count(end);
+    for (auto const n : counts.sum().counts | std::views::take(ends.size()))
+        BOOST_TEST(n == 1u);
+    BOOST_TEST(counts.sum().counts.back() == 0u);
+    for (auto const end : ends)
+        counts.count(end + 1ns);
+    BOOST_TEST(counts.sum().counts.front() == 1u);
+    for (auto const n :
+         counts.sum().counts | std::views::drop(1) | std::views::take(ends.size() - 1))
+        BOOST_TEST(n == 2u);
+    BOOST_TEST(counts.sum().counts.back() == 1u);
+    BOOST_TEST(counts.sum().count() == 2 * ends.size());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

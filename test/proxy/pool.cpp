@@ -2,13 +2,20 @@
 
 #include "proxy/pool.hpp"
 
+#include "local_proxy.hpp"
+#include "proxy/workspace.hpp"
+
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
 #include <list>
 
 // Files of this folder are compiled together.
 namespace pools {
 namespace {
+
+using namespace std::chrono_literals;
+using support::virtual_time;
 
 struct object {
     static inline int alive = 0;
@@ -28,6 +35,27 @@ struct pool_of_three {
     int given_back = 0;
     pool all{[this] { ++given_back; }};
     std::list<pool::handle> taken;
+};
+
+/// Workspaces on virtual time.
+struct some_workspaces {
+    void settle() {
+        virtual_time::forget_due();
+        context.restart();
+        context.poll();
+    }
+    void pass(net::clock::duration d) {
+        support::pass(d, [this] { settle(); });
+    }
+    /// Whether a timer is pending.
+    bool is_tidying() {
+        settle();
+        return virtual_time::next_due() != net::clock::time_point::max();
+    }
+
+    boost::asio::io_context context{1};
+    proxy::counter apart;
+    proxy::workspaces all{context, apart};
 };
 
 }  // namespace
@@ -85,6 +113,45 @@ BOOST_FIXTURE_TEST_CASE(reports_that_it_freed_objects_above_its_limit, pool_of_t
     taken.pop_back();
     BOOST_TEST(object::alive == 3);
     BOOST_TEST(all.tidy());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(the_workspaces_of_a_thread)
+
+// The end of the timer shows that no unused workspace is left.
+BOOST_AUTO_TEST_CASE(are_freed_if_they_were_unused_for_a_second) {
+    some_workspaces some;
+    BOOST_TEST(!some.is_tidying());
+    for (int time = 0; time != 2; ++time) {
+        {
+            auto const taken = some.all.take();
+        }
+        BOOST_TEST(some.is_tidying());
+        some.pass(1s);
+        BOOST_TEST(some.is_tidying());  // it was in use in the first second
+        some.pass(1s);
+        BOOST_TEST(!some.is_tidying());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(need_no_timer_while_they_are_in_use) {
+    some_workspaces some;
+    auto const taken = some.all.take();
+    BOOST_TEST(!some.is_tidying());
+    { auto const other = some.all.take(); }
+    some.pass(2s);
+    BOOST_TEST(!some.is_tidying());
+}
+
+BOOST_AUTO_TEST_CASE(do_not_delay_the_end_of_the_thread) {
+    some_workspaces some;
+    auto taken = some.all.take();
+    { auto const other = some.all.take(); }
+    some.all.stop();
+    BOOST_TEST(!some.is_tidying());
+    taken.reset();
+    BOOST_TEST(!some.is_tidying());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -261,6 +261,18 @@ class Store(ProxyTest):
             self.until_it_is(200, client)
         self.assertIn("warning: the store is unavailable", proxy.stop())
 
+    def test_a_store_that_a_reload_adds(self):
+        server = self.have(MariaDB)  # without tables, which the proxy makes
+        shop = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+        proxy = self.start_with(shop)
+        proxy.write(self.filled(shop) + f'[[store]]\nname = "db"\nurl = "{server.url}"\n'
+                    '[[limit]]\nname = "rate"\nrule = "2/1h"\nstore = "db"\ntimeout = "5s"\nqueue = "patience 15s"\n')
+        proxy.process.send_signal(signal.SIGHUP)
+        self.assertIn("configuration reloaded", proxy.process.stderr.readline())
+        with Client(proxy.port) as client:
+            self.until_it_is(429, client)
+        self.assertEqual(len(self.upstream.requests), 2)
+
     def test_a_repeated_request_is_counted_again(self):
         server = self.have(Redis)
         proxy = self.start("--store", server.url, "--rate", "3/1h", "--seats", 1, *SLOW)

@@ -39,6 +39,21 @@ struct timed_proxy {
     support::wire client = proxy.connect();
 };
 
+std::string const with_a_seat = timed + R"(limits = ["seats"]
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 0s"
+)";
+
+// The upstream does not respond.
+struct proxy_with_a_seat {
+    proxy_with_a_seat() { proxy.upstream.answer = nullptr; }
+    [[nodiscard]] auto in_use() const { return proxy.plan().limits.front()->stats().in_use; }
+
+    local_proxy proxy{with_a_seat};
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(time_runs_out)
@@ -92,6 +107,18 @@ BOOST_FIXTURE_TEST_CASE(for_a_response, timed_proxy) {
     proxy.upstream.connections.clear();
     proxy.upstream.answer = [](std::string const&) { return ok(); };
     BOOST_TEST(proxy.ask(client, get) == 200u);
+}
+
+// The upstream may still work on that request.
+BOOST_FIXTURE_TEST_CASE(for_a_response_and_its_seat_is_free, proxy_with_a_seat) {
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, get) == 0u);
+    proxy.pass(60s + rounds);
+    BOOST_TEST(status_of(client.take()) == 504u);
+    BOOST_TEST(in_use() == 0);
+    proxy.upstream.connections.clear();
+    proxy.upstream.answer = [](std::string const&) { return ok(); };
+    BOOST_TEST(proxy.ask() == 200u);
 }
 
 // The limit applies to each part separately.
@@ -186,23 +213,38 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_client_that_disconnects)
 
-// The proxy ends the request to the upstream, and frees the seat when the upstream closed the connection.
-BOOST_AUTO_TEST_CASE(leaves_its_seat_to_the_upstream) {
-    local_proxy proxy(support::forwards + R"(limits = ["seats"]
-[[limit]]
-name = "seats"
-rule = "1 seats"
-queue = "patience 0s"
-[clients]
-abort_on_hang_up = true
-)");
-    proxy.upstream.answer = nullptr;
+// The proxy ends its side of the connection to the upstream, and frees the seat when the upstream ends its own.
+BOOST_FIXTURE_TEST_CASE(leaves_its_seat_to_the_upstream, proxy_with_a_seat) {
+    for (bool const ends : {true, false}) {
+        BOOST_TEST_CONTEXT("the upstream ends the connection: " << ends) {
+            auto client = proxy.connect();
+            BOOST_TEST(proxy.ask(client, get) == 0u);
+            client.close();
+            proxy.pass(rounds);
+            auto& connection = proxy.upstream.connections.back();
+            BOOST_TEST(connection.ended());
+            BOOST_TEST(in_use() == 1);
+            if (ends) {
+                connection.close();
+                proxy.settle();
+            } else {
+                proxy.pass(60s - 2 * rounds);
+                BOOST_TEST(in_use() == 1);
+                proxy.pass(3 * rounds);
+            }
+            BOOST_TEST(in_use() == 0);
+        }
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(frees_its_seat_immediately_if_configured, proxy_with_a_seat) {
+    proxy.reload(with_a_seat + "[clients]\nabort_on_hang_up = true\n");
     auto client = proxy.connect();
     BOOST_TEST(proxy.ask(client, get) == 0u);
     client.close();
     proxy.pass(3 * net::watchdog::round);
     BOOST_TEST(proxy.upstream.open() == 0u);
-    BOOST_TEST(proxy.plan().limits.front()->stats().in_use == 0);
+    BOOST_TEST(in_use() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(is_noticed_unless_it_may_still_read) {

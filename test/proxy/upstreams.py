@@ -211,23 +211,29 @@ class Listeners(ProxyTest):
         self.assertEqual(len(self.upstream.requests), 3)
 
     def test_sockets_from_systemd(self):
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-            script = ('import os, sys\nfds = [int(f) for f in sys.argv[1:3]]\n'
-                      'fds = [os.dup(f) for f in fds]\nfds = [__import__("fcntl").fcntl(f, 0, 20 + f) for f in fds]\n'
-                      'for i, f in enumerate(fds): os.dup2(f, 3 + i)\n'
-                      'os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="2", LISTEN_FDNAMES="web:other")\n'
-                      'os.execv(sys.argv[3], sys.argv[3:])\n')
-            with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-                file.write('[[listen]]\naddress = "systemd:web"\n' + self.filled(self.shop))
-                file.flush()
-                with subprocess.Popen(["python3", "-c", script, str(one.fileno()), str(two.fileno()), PROXY, "--config",
-                                       file.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                      pass_fds=(one.fileno(), two.fileno())) as process:
-                    self.assertIn("systemd:web -> ", process.stdout.readline())
-                    with Client(one.getsockname()[1]) as client:
-                        self.assertEqual(client.ask("/").status, 200)
-                    process.terminate()
-                    self.assertEqual(process.wait(PATIENCE), 0)
+        script = ('import os, sys\nfds = [int(f) for f in sys.argv[2:4]]\n'
+                  'fds = [os.dup(f) for f in fds]\nfds = [__import__("fcntl").fcntl(f, 0, 20 + f) for f in fds]\n'
+                  'for i, f in enumerate(fds): os.dup2(f, 3 + i)\n'
+                  'os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="2", LISTEN_FDNAMES=sys.argv[1])\n'
+                  'os.execv(sys.argv[4], sys.argv[4:])\n')
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('[[listen]]\naddress = "systemd:web"\n' + self.filled(self.shop))
+            file.flush()
+            for names, used in (("web:other", (0,)), ("other:web", (1,)), ("web:web", (0, 1))):
+                with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+                    sockets = [one, two]
+                    command = ["python3", "-c", script, names, str(one.fileno()), str(two.fileno()), PROXY, "--config",
+                               file.name]
+                    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                          pass_fds=(one.fileno(), two.fileno())) as process:
+                        try:
+                            self.assertIn(", ".join(["systemd:web"] * len(used)) + " -> ", process.stdout.readline())
+                            for i in used:
+                                with Client(sockets[i].getsockname()[1]) as client:
+                                    self.assertEqual(client.ask("/").status, 200, names)
+                        finally:
+                            process.terminate()
+                        self.assertEqual(process.wait(PATIENCE), 0)
 
     def test_a_socket_that_systemd_did_not_pass(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
