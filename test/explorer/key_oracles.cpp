@@ -44,8 +44,8 @@ void add(stats& all, stats const& one) {
 
 // A call without a key: returns whether it affects each key alike.
 bool concerns_all(call::kind k) {
-    return k == cancel_all || k == shut_down || k == close || k == configure || k == abandon ||
-           k == context_ends || k == step;
+    return k == cancel_all || k == shut_down || k == close || k == configure || k == pause ||
+           k == resume || k == abandon || k == context_ends || k == step;
 }
 
 // The effect of a call for one key on the other keys: at most, due requests are served or removed.
@@ -116,6 +116,7 @@ void key_oracles::describe(call& c) {
         part.who = c.who;
         part.link = c.link;
         part.change = c.change;
+        part.pause_ends = c.pause_ends;
         part.unused = c.unused;
     });
 }
@@ -183,6 +184,7 @@ void key_oracles::section_ends(call& c) {
         c.granted = part.granted;
         c.got = part.got;
         c.expected = part.expected;
+        c.retry_in = part.retry_in;
     });
     judge_drains(c);
 }

@@ -16,7 +16,8 @@
 namespace explorer {
 
 scenario for_this_world(scenario s) {
-    return with_keys(without_groups(with_ranges(with_places(std::move(s)))), key_oracles::keys);
+    return with_keys(with_pauses(without_groups(with_ranges(with_places(std::move(s))))),
+                     key_oracles::keys);
 }
 
 namespace {

@@ -65,6 +65,11 @@ public:
             return core.try_enter(asked_by(a.n, a.more, a.how), ec, who...);
         });
         check_at_once(c, granted, ec, *c.expected);
+        auto const retry_in = granted.retry_after().value_or(weir::forever);
+        if (c.retry_in.value_or(retry_in) != retry_in)
+            violated(invariant::verdict,
+                     fmt::format("the retry time is {} ns, and it should be {} ns",
+                                 retry_in.count(), c.retry_in->count()));
         return granted;
     }
     permit charge(call& c, action const& a) {

@@ -41,6 +41,8 @@ bool may_serve(call const& c) {
         case call::kind::cancel_all:
         case call::kind::close:
         case call::kind::configure:
+        case call::kind::pause:
+        case call::kind::resume:
         case call::kind::abandon:
         case call::kind::step:
             return true;
@@ -79,6 +81,10 @@ void oracle::locked(call& c) {
     c.room.clear();
     c.home = c.refunded = 0;
     c.configured = false;
+    if (c.what == call::kind::pause && c.sections == 0)
+        pause_ends_ = std::max(pause_ends_, c.pause_ends);
+    if (c.what == call::kind::resume && c.sections == 0)
+        pause_ends_ = time_point::min();
     if ((c.what == call::kind::hand_over || c.what == call::kind::give_up) && c.sections == 0)
         c.target = c.who->op && in_line(*c.who) ? c.who : nullptr;
     if (c.what != call::kind::cancel || !c.link->target)
@@ -221,7 +227,7 @@ void oracle::judge_help(call const& c, time_point now) const {
             now >= weir::later(r->deadline, slack))
             violated(invariant::asleep, name(*r) + " blocks a newcomer after its deadline");
     }
-    if (auto const* const next = next_caller(now); next && book_->fits(next->n, now))
+    if (auto const* const next = next_caller(now); next && fits(next->n, now))
         violated(invariant::asleep,
                  name(*next) + " blocks a newcomer, though permits are available for it");
 }
@@ -270,8 +276,10 @@ void oracle::judge_enter(call& c, time_point now) {
     bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.max_waiting);
     bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits &&
                         (!order_.groups() || order_.somebody_makes_way(r.asks_for()));
-    auto const earliest = book_->earliest(r.n, ahead_of_new(r, full && evicts, now), now);
-    bool const too_late = earliest != weir::unknown && earliest > deadline;
+    auto const ready = earliest(r.n, ahead_of_new(r, full && evicts, now), now);
+    bool const said_so = rejection == errc::deadline_unreachable;
+    bool const too_late = (ready != weir::unknown && ready > deadline) ||
+                          (said_so && is_paused(now) && pause_ends_ > deadline);
 
     bool undecided = true;
     auto const ask = [&](bool reason, error_code ec, bool exactly = true) {
@@ -284,14 +292,13 @@ void oracle::judge_enter(call& c, time_point now) {
         violated(invariant::verdict, name(r) + " asks for 0 permits, and does not get them");
     ask(r.n > book_->capacity(), errc::exceeds_capacity);
     bool const may_go = nobody_waits || may_pass(r.asks_for(), now);
-    if (undecided && may_go && !line_moved_ && book_->fits(r.n, now))
+    if (undecided && may_go && !line_moved_ && fits(r.n, now))
         violated(
             invariant::verdict,
             fmt::format("{} for {} is not granted immediately, though no request is before it and "
                         "permits are available: {}",
                         name(r), r.n, queued ? "waits" : op.error.message()));
     // Behind other requests the policy may predict less than is possible.
-    bool const said_so = rejection == errc::deadline_unreachable;
     ask(too_late && ((nobody_waits && !line_moved_) || said_so), errc::deadline_unreachable);
     ask(deadline <= now, errc::timed_out);
     ask(full && !evicts, errc::queue_full);
@@ -311,7 +318,7 @@ void oracle::judge_enter(call& c, time_point now) {
     look_at_the_line(c, now);
     if (callers_waiting() > static_cast<std::uint64_t>(queueing_.max_waiting))
         violated(invariant::verdict, "more requests wait than allowed");
-    r.turn = r.is == request::state::waiting ? book_->earliest(r.n, ahead_of(&r), now) : now;
+    r.turn = r.is == request::state::waiting ? earliest(r.n, ahead_of(&r), now) : now;
 }
 
 void oracle::waits(request& r, time_point now) {
@@ -330,8 +337,8 @@ void oracle::check_retry(request const& r, bool evicts, time_point now) const {
         return;
     auto const said = r.op->granted.retry_after();
     auto const ahead = ahead_of_new(r, evicts, now);
-    auto const earliest = book_->earliest(r.n, ahead, now);
-    auto const wait = earliest >= weir::never ? weir::forever : earliest - now;
+    auto const ready = earliest(r.n, ahead, now);
+    auto const wait = ready >= weir::never ? weir::forever : ready - now;
     auto const told = said.value_or(weir::forever);
     // Behind other requests it may be too early, and it may be unknown if only the policy could predict it.
     if (callers_waiting() == 0 ? told != wait : said && told > wait)
@@ -352,10 +359,14 @@ void oracle::judge_try(call& c, time_point now) {
         c.expected = error_code();
     else if (c.n > book_->capacity())
         c.expected = errc::exceeds_capacity;
-    else if (took || ((nobody_waits || may_pass({c.n, c.how}, now)) && book_->fits(c.n, now)))
+    else if (took || ((nobody_waits || may_pass({c.n, c.how}, now)) && fits(c.n, now)))
         c.expected = error_code();
     else
         c.expected = errc::no_permit;
+    if (c.what == try_enter && c.expected == errc::no_permit && nobody_waits && !line_moved_) {
+        auto const ready = earliest(c.n, {}, now);
+        c.retry_in = ready >= weir::never ? weir::forever : ready - now;
+    }
 
     if (took && c.what != charge && !nobody_waits && !might_pass_)
         violated(invariant::barging, "granted immediately while another request waits");
@@ -522,7 +533,7 @@ void oracle::removed(request& r, call& c, time_point now) {
     else if (ec == errc::timed_out)
         must(now > r.deadline);
     else if (ec == errc::shed && order_.may_drop(r.since, now))
-        must(!book_->fits(r.n, now));
+        must(!fits(r.n, now));
     else if (ec == errc::shed) {  // the newcomer is not in the queue yet
         replaced_ = true;
         must(c.what == enter && c.who->op->number != 0 &&
@@ -532,7 +543,7 @@ void oracle::removed(request& r, call& c, time_point now) {
     } else if (ec == errc::exceeds_capacity)
         must(r.n > book_->capacity());
     else if (ec == errc::deadline_unreachable)
-        must(book_->earliest(r.n, order_.foresees() ? ahead_of(&r) : std::vector<amount>(), now) >
+        must(earliest(r.n, order_.foresees() ? ahead_of(&r) : std::vector<amount>(), now) >
              r.deadline);
     else
         must(false);
@@ -585,6 +596,22 @@ void oracle::count(error_code ec) {
         ++counted_.exceeds_capacity;
     else if (ec == errc::closed)
         ++counted_.closed;
+}
+
+bool oracle::fits(amount n, time_point now) const {
+    return !is_paused(now) && book_->fits(n, now);
+}
+
+amount oracle::remaining(time_point now) const {
+    return is_paused(now) ? 0 : book_->remaining(now);
+}
+
+time_point oracle::earliest(amount n, std::vector<amount> const& ahead, time_point now) const {
+    if (!is_paused(now))
+        return book_->earliest(n, ahead, now);
+    return pause_ends_ == weir::never
+               ? weir::never
+               : std::max(book_->earliest(n, ahead, pause_ends_), pause_ends_);
 }
 
 // Returns the permits of the requests that wait before `r`, or of all. Requests whose patience ended in the same
@@ -697,6 +724,8 @@ void oracle::served(request& r, call const& c) {
 void oracle::took(call& c, amount n, ticket t, time_point now) {
     using enum call::kind;
     if (c.what != charge && c.what != overdraw) {
+        if (is_paused(now))
+            violated(invariant::room, fmt::format("{} are granted in a pause", n));
         if (closed_ && may_serve(c))
             violated(invariant::closed, "a waiting request is granted a permit after close");
         for (auto const* one : {book_.get(), promise_.get()}) {
@@ -844,10 +873,13 @@ void oracle::quiet(quiet_view const& seen) {
             is_asleep(*r, "its deadline was " + text(r->deadline));
         if (seen.now >= order_.must_drop(r->since))
             is_asleep(*r, "it should have been dropped");
+        // Seats are not predictable, and so may become so later.
+        if (is_paused(seen.now) && r->deadline < pause_ends_ && policy_ != policy::seats)
+            is_asleep(*r, "its patience ends in a pause");
     }
 
     auto* const next = next_caller(seen.now);
-    if (!next || !book_->fits(next->n, seen.now))
+    if (!next || !fits(next->n, seen.now))
         fits_ = nullptr;
     else if (std::exchange(fits_, next) != next)
         fits_since_ = seen.now;
@@ -894,7 +926,9 @@ void oracle::quiet(quiet_view const& seen) {
     same("in_use", s.in_use, out_);
     same("capacity", s.capacity, book_->capacity());
     same("waiting", s.waiting, callers_waiting());
-    same("remaining", s.remaining, book_->remaining(seen.now));
+    same("remaining", s.remaining, remaining(seen.now));
+    same("paused_for", s.paused_for.count(),
+         is_paused(seen.now) ? (pause_ends_ - seen.now).count() : 0);
     amount waiting_for = 0;
     for (auto const n : ahead_of(nullptr))
         waiting_for += n;
@@ -940,7 +974,7 @@ time_point oracle::next_event(time_point now) const {
         consider(order_.must_drop(r->since));
     }
     if (auto const* const first = next_caller(now)) {
-        consider(book_->earliest(first->n, {}, now));
+        consider(earliest(first->n, {}, now));
         consider(order_.turns());
     }
     if (fits_)

@@ -89,6 +89,8 @@ struct call {
         shut_down,
         close,
         configure,
+        pause,
+        resume,
         abandon,
         context_ends,
         step,
@@ -108,6 +110,7 @@ struct call {
     rule change;
     std::vector<time_point> unused;  // of a refund
     bool resets = false;             // a key gets the common options again
+    time_point pause_ends{};
     // the time of the call, for a core that gets it as an argument
     std::optional<time_point> told;
     call* outer = nullptr;
@@ -138,6 +141,7 @@ struct call {
     amount got = 0;
     time_point at{};                     // of the first section
     std::optional<error_code> expected;  // of try_enter and take_up
+    std::optional<duration> retry_in;    // of a rejected try_enter, if it must be exact
 };
 
 /// Observes all events at the end of each critical section, keeps all of them, and implements the definitions.
@@ -233,6 +237,13 @@ private:
     void reject(request& r, error_code ec, time_point now);
     void count(error_code ec);
 
+    // The results of the ledger, but nothing is granted before the end of a pause.
+    [[nodiscard]] bool is_paused(time_point now) const noexcept { return now < pause_ends_; }
+    [[nodiscard]] bool fits(amount n, time_point now) const;
+    [[nodiscard]] amount remaining(time_point now) const;
+    [[nodiscard]] time_point earliest(amount n, std::vector<amount> const& ahead,
+                                      time_point now) const;
+
     [[nodiscard]] std::vector<amount> ahead_of(request const* r) const;
     [[nodiscard]] std::vector<amount> ahead_of_new(request const& newcomer, bool evicts,
                                                    time_point now) const;
@@ -253,6 +264,7 @@ private:
     std::vector<request*> gave_up_;  // in this section, or timed out
     std::uint64_t last_number_ = 0;
     std::uint64_t last_served_ = 0;
+    time_point pause_ends_ = time_point::min();
     bool rejects_newcomers_ = false;
     bool closed_ = false;
     bool gone_ = false;                // the limiter object, or the context

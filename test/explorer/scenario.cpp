@@ -321,6 +321,20 @@ scenario with_ranges(scenario s) {
     return s;
 }
 
+scenario with_pauses(scenario s) {
+    dice d(mix(s.failure_seed, 11));
+    if (!d.one_in(3))
+        return s;
+    for (int pauses = d.roll(1, 4); pauses > 0; --pauses) {
+        action a;
+        a.what = d.one_in(4) ? kind::resume : kind::pause;
+        a.time = d.one_in(16) ? weir::forever : duration(d.roll(0, 16));
+        auto& script = s.callers[d.roll<std::size_t>(0, s.callers.size() - 1)];
+        script.insert(script.begin() + d.roll(0, static_cast<int>(script.size())), a);
+    }
+    return s;
+}
+
 scenario without_groups(scenario s) {
     if (groups(s))
         s.queueing.order = weir::queue_order::codel;
@@ -347,6 +361,9 @@ scenario with_keys(scenario s, int keys) {
                 a.change.time = weir::forever;
             if (a.what == kind::watch)
                 a.what = kind::drain;
+            if (a.what ==
+                kind::pause)  // in one without end no rule is asked, so no state learns its key
+                a.time = std::min(a.time, duration(64));
         }
     }
     return s;
@@ -439,6 +456,10 @@ static std::string without_key(action const& a) {
         case kind::configure:
             return fmt::format("configure(limit {}, time {}){}", a.change.limit,
                                to_text(a.change.time), failing);
+        case kind::pause:
+            return fmt::format("pause for {}", to_text(a.time));
+        case kind::resume:
+            return "resume";
         case kind::look:
             return "stats(), options()";
         case kind::abandon:

@@ -65,6 +65,8 @@ struct action {
         drain,        // continues when it is completed
         watch,        // for a permit that is overdue; continues when it is completed
         configure,    // `change`
+        pause,        // all grants, for `time`
+        resume,       // ends a pause
         look,         // at statistics and options
         abandon,      // destroys the limiter object
         end_context,  // destroys the execution context, after its threads have left it
@@ -125,6 +127,9 @@ struct scenario {
 
 /// Returns the scenario with requests that take more than they need.
 [[nodiscard]] scenario with_ranges(scenario s);
+
+/// Returns the scenario with pauses: for limiters without chains.
+[[nodiscard]] scenario with_pauses(scenario s);
 
 /// Returns the scenario with an order that depends only on the time of arrival.
 [[nodiscard]] scenario without_groups(scenario s);

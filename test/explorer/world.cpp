@@ -15,7 +15,7 @@
 namespace explorer {
 
 scenario for_this_world(scenario s) {
-    return with_ranges(with_places(with_shares(std::move(s))));
+    return with_pauses(with_ranges(with_places(with_shares(std::move(s)))));
 }
 
 namespace {

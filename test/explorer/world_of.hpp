@@ -180,6 +180,11 @@ private:
                 return with_each_core([](core& c) { c.close(); }, kind::close, a);
             case configure:
                 return change_options(a);
+            case pause:
+            case resume:
+                if constexpr (!has_chains)
+                    pause_or_resume(a);
+                return;
             case look:
                 return with_each_core([this](core& c) { limiter_.look(c); }, kind::other, a);
             case abandon:
@@ -731,6 +736,20 @@ private:
                 limiter_.configure(core_at(i), a);
             } catch (std::bad_alloc const&) {}
             fail_allocation(0);
+        }
+    }
+
+    void pause_or_resume(action const& a) {
+        if (a.what == action::kind::resume)
+            return with_each_core([](core& c) { c.resume(); }, kind::resume, a);
+        auto const end = weir::later(threads.now(), a.time);
+        for (int i = 0; i != number_of_cores(); ++i) {
+            if (!is_usable(i))
+                continue;
+            use const here(*this);
+            calls c(kind::pause, i);
+            c.pause_ends = end;
+            core_at(i).pause_until(end);
         }
     }
 
