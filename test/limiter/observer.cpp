@@ -42,8 +42,6 @@ using weir::request_event;
 
 namespace {
 
-using token_bucket = weir::testing::limiter<weir::token_bucket>;
-using leaky_bucket = weir::testing::limiter<weir::leaky_bucket>;
 using clients =
     weir::basic_keyed<int, weir::policy::seats, asio::any_io_executor, weir::testing::timer>;
 using events = std::vector<request_event>;
