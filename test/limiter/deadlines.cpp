@@ -432,6 +432,22 @@ BOOST_AUTO_TEST_CASE(a_debt_of_seats_rejects_no_request) {
 }
 
 // Debts that follow each other faster than the queue can be examined must not stop the grants.
+BOOST_AUTO_TEST_CASE(a_request_behind_one_that_a_debt_rejects_is_granted_in_the_same_section) {
+    asio::io_context ctx;
+    sliding_log calls{ctx, {.limit = 10, .window = 10s}};
+    auto const first = calls.try_enter(5);
+    visit const large{calls, 8, 10500ms};
+    visit const small{calls};
+    run_for(ctx, 1s);
+    auto const debt = calls.charge(3);
+    auto const newcomer = calls.try_enter();  // before the limiter's executor runs
+    BOOST_TEST(calls.stats().waiting == 0U);
+    BOOST_TEST(!!newcomer);
+    settle(ctx);
+    BOOST_TEST(large.rejected(errc::deadline_unreachable));
+    BOOST_TEST(small.granted());
+}
+
 BOOST_AUTO_TEST_CASE(debts_without_end_do_not_stop_grants, *boost::unit_test::label("whole")) {
     asio::io_context ctx;
     weir::testing::limiter<weir::token_bucket> calls{

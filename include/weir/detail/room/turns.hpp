@@ -255,7 +255,7 @@ public:
     /// Continues a sweep that holds the grants, until `budget` operations were touched.
     void examine(time_point now, int& budget) noexcept {
         if (sweep_.holds_grants())
-            walk(now, budget);
+            static_cast<void>(walk(now, budget));
     }
     /// Does all work that is due, except deadlines, until `budget` operations were touched.
     void serve(time_point now, int& budget) noexcept {
@@ -264,9 +264,7 @@ public:
             return;
         do
             grant_turns(now, budget);
-        while (shed(now, budget));
-        if (sweep_.is_under_way())
-            walk(now, budget);
+        while (shed(now, budget) || (sweep_.is_under_way() && walk(now, budget)));
     }
     [[nodiscard]] bool is_sweeping() const noexcept { return sweep_.is_under_way(); }
     /// Returns when work is due here, except deadlines. `last_alarm`: as in `wakeup`.
@@ -397,8 +395,10 @@ private:
         return true;
     }
 
-    // Continues the sweep. Chains examine themselves when they are called.
-    void walk(time_point now, int& budget) noexcept {
+    // Continues the sweep. Chains examine themselves when they are called. Returns whether it removed a request, so that
+    // others may have their turn.
+    bool walk(time_point now, int& budget) noexcept {
+        bool removed = false;
         if (auto* const chains = line_.chains()) {
             for (; budget > 0 && !chains->is_swept(); --budget)
                 chains->call(*chains->step_sweep()->op);
@@ -409,10 +409,12 @@ private:
                 sweep_.look_at(op, policy(), gate_.pause(), gate_.is_shut(), line_.foresees(), now);
             if (ec)
                 remove(op, ec, now);
+            removed = removed || ec;
         }
         // End it in this call: a walk that has reached the end does not examine requests that join later.
         if (line_.is_swept() && sweep_.end())
             line_.begin_sweep();
+        return removed;
     }
 
     gate_type gate_;
