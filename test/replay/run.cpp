@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -36,6 +37,13 @@ public:
         } catch (tool::usage_error const& e) {
             return e.what();
         }
+    }
+
+    // Writes another file, and returns its path.
+    [[nodiscard]] std::string beside(char const* name, std::string_view text) const {
+        auto const path = folder_ / name;
+        std::ofstream(path, std::ios::binary) << text;
+        return path;
     }
 
 private:
@@ -105,6 +113,53 @@ BOOST_AUTO_TEST_CASE(reports_the_largest_number_if_none_is_sufficient) {
     BOOST_TEST((found.plans.front().queue.patience.length_or({}) == std::chrono::hours(24)));
     BOOST_TEST(found.rejected_by_spread.size() == 1U);
     BOOST_TEST(found.outcomes.front().rejected == 59U);
+}
+
+BOOST_AUTO_TEST_CASE(states_its_assumptions) {
+    auto const states = [](replay::report const& r, std::string_view part) {
+        return std::ranges::any_of(notes(r), [&](auto const& note) {
+            return note.find(part) != note.npos;
+        });
+    };
+    log_of whole(whole_seconds());
+    auto const rate = whole.run({"--limit", "2/1s"});
+    BOOST_TEST(states(rate, "The log has whole seconds; requests are spread within each (even). "
+                            "With --spread random"));
+    BOOST_TEST(states(rate, "The replay assumes no retries (--retry)"));
+    BOOST_TEST(!states(rate, "service time"));
+    auto const seats = whole.run({"--limit", "2 seats", "--service-time", "5ms", "--retry", "3"});
+    BOOST_TEST(states(seats, "--service-time 5ms applies to 60 requests."));
+    BOOST_TEST(states(seats, "retry rejected requests after Retry-After, up to 3 times"));
+    BOOST_TEST(!states(seats, "no retries"));
+
+    constexpr std::string_view lines = R"({"time":"1995-08-01T06:00:00.1Z"}
+{"time":"1995-08-01T06:00:00.9Z","request_time":0.5}
+{"time":"1995-08-01T06:00:01.9Z"}
+{"time":"1995-08-01T06:00:02.9Z"}
+)";
+    auto const some = log_of(lines).run({"--format", "json", "--seats", "adaptive"});
+    BOOST_TEST(!states(some, "whole seconds"));
+    BOOST_TEST(states(some, "The log gives the service time of 1 requests."));
+    BOOST_TEST(states(some, "2 requests were not served or have no service time in the log"));
+    BOOST_TEST(states(some, "1 requests have a service time of 0"));
+    BOOST_TEST(states(some, "Adaptive seats used the service times of the log"));
+
+    log_of shared(whole_seconds());
+    auto const file = shared.beside("weir.toml", R"(
+[[upstream]]
+name = "u"
+servers = "a:1"
+[[store]]
+name = "s"
+url = "redis://h"
+[[limit]]
+name = "all"
+rule = "1/1s"
+store = "s"
+)");
+    auto const stored = shared.run({"--config", file.c_str()});
+    BOOST_TEST(states(stored, "A store counts `all` for several proxies; the replay counts only"));
+    BOOST_TEST(stored.outcomes.front().rejected > 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
