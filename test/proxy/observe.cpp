@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <ranges>
 #include <string>
 
@@ -133,6 +134,31 @@ BOOST_AUTO_TEST_CASE(cannot_change_the_kind_of_a_limit) {
     for (char const* const wrong : {"", "fast", "0/1s", "1/30s\n"})
         BOOST_TEST(some.set(wrong).status == 400u, wrong);
     BOOST_TEST(some.limit().rule == "1/30s");
+}
+
+// Active requests are counted where they select the server.
+BOOST_AUTO_TEST_CASE(sees_the_seats_and_active_requests_of_servers) {
+    auto const servers_of = [](std::string const& upstream) {
+        local_proxy proxy(upstream + "[[route]]\nupstream = \"a\"\n");
+        proxy.upstream.answer = nullptr;
+        auto client = proxy.connect();
+        BOOST_TEST(proxy.ask(client, get) == 0u);
+        return proxy::state_of(proxy.plan()).upstreams.front().servers;
+    };
+    std::string const a = "[[upstream]]\nname = \"a\"\n";
+    std::string const seats =
+        "health = {}\n[[upstream.server]]\naddress = \"UPSTREAM\"\nseats = 3\n";
+    auto const one = servers_of(a + "servers = \"UPSTREAM\"\n");
+    BOOST_TEST((one.front().seats == std::nullopt));
+    BOOST_TEST((one.front().active == std::nullopt));
+    BOOST_TEST(one.front().connections == 1u);
+    auto const with_seats = servers_of(a + seats);
+    BOOST_TEST((with_seats.front().seats == 3));
+    BOOST_TEST((with_seats.front().active == 1u));
+    auto const two = servers_of(a + "servers = [\"UPSTREAM\", \"OTHER\"]\n");
+    BOOST_TEST((two.front().seats == std::nullopt));
+    BOOST_TEST((two.front().active == 1u));
+    BOOST_TEST((two.back().active == 0u));
 }
 
 // As Prometheus counts: a range includes its end.
