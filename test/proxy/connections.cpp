@@ -125,6 +125,18 @@ BOOST_AUTO_TEST_CASE(is_not_used_again_if_the_server_closed_it) {
     BOOST_TEST(proxy.upstream.connections.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(is_kept_after_a_body_that_arrives_in_parts) {
+    local_proxy proxy(forwards);
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\n1") ==
+               0u);
+    BOOST_TEST(proxy.ask(client, "2") == 0u);
+    BOOST_TEST(proxy.ask(client, "3") == 200u);
+    BOOST_TEST(proxy.upstream.requests.back().ends_with("\r\n\r\n123"));
+    BOOST_TEST(proxy.ask(client, get) == 200u);
+    BOOST_TEST(proxy.upstream.connections.size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(is_closed_when_the_proxy_stops) {
     local_proxy proxy(forwards);
     BOOST_TEST(proxy.ask() == 200u);

@@ -159,6 +159,27 @@ limits = ["rate", "seats"]
     BOOST_TEST(proxy.ask() == 200u);
 }
 
+BOOST_AUTO_TEST_CASE(keeps_its_seat_while_it_is_sent_again) {
+    local_proxy proxy(forwards + R"(limits = ["seats"]
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 0s"
+)");
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, get) == 200u);
+    proxy.upstream.requests.clear();
+    proxy.upstream.answer = [first = true](std::string const&) mutable -> std::optional<reply> {
+        return std::exchange(first, false) ? std::optional(reply{"", true}) : std::nullopt;
+    };
+    BOOST_TEST(proxy.ask(client, get) == 0u);
+    BOOST_TEST(proxy.upstream.requests.size() == 2u);
+    BOOST_TEST(proxy.ask() == 503u);
+    proxy.upstream.connections.back().send(ok().text);
+    proxy.settle();
+    BOOST_TEST(status_of(client.take()) == 200u);
+}
+
 // A dry run delays no request.
 BOOST_AUTO_TEST_CASE(is_sent_again_beyond_a_dry_run) {
     local_proxy proxy(R"(

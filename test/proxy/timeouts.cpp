@@ -219,6 +219,7 @@ BOOST_FIXTURE_TEST_CASE(leaves_its_seat_to_the_upstream, proxy_with_a_seat) {
         BOOST_TEST_CONTEXT("the upstream ends the connection: " << ends) {
             auto client = proxy.connect();
             BOOST_TEST(proxy.ask(client, get) == 0u);
+            proxy.pass(1s);  // it is noticed at any time
             client.close();
             proxy.pass(rounds);
             auto& connection = proxy.upstream.connections.back();
@@ -228,9 +229,9 @@ BOOST_FIXTURE_TEST_CASE(leaves_its_seat_to_the_upstream, proxy_with_a_seat) {
                 connection.close();
                 proxy.settle();
             } else {
-                proxy.pass(60s - 2 * rounds);
+                proxy.pass(59s - 2 * rounds);
                 BOOST_TEST(in_use() == 1);
-                proxy.pass(3 * rounds);
+                proxy.pass(1s + 3 * rounds);
             }
             BOOST_TEST(in_use() == 0);
         }
