@@ -5,6 +5,7 @@
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/token_bucket.hpp>
 
+#include "support/idle_issuer.hpp"
 #include "support/printing.hpp"
 #include "support/stand_in.hpp"
 
@@ -37,7 +38,7 @@ constexpr time_point start{1h};
 
 // A waiting room whose actor handles messages immediately, and timers late.
 template <class Policy>
-class actor : private weir::detail::permit_issuer {
+class actor : private support::idle_issuer {
     using room_type = weir::detail::waiting_room<Policy, weir::detail::fifo>;
 
 public:
@@ -123,17 +124,6 @@ private:
 
     void leave(amount n, permit_origin from) noexcept override {
         static_cast<void>(room_.leave(n, from, now_));
-    }
-    void leave_unused(amount, permit_origin) noexcept override {}
-    void refund(amount, permit_origin) noexcept override {}
-    std::uint64_t overdraw(amount, amount, permit_origin from) override { return from.ticket; }
-    void split(permit_origin) noexcept override {}
-    std::uint64_t merge(permit_origin into, permit_origin, amount) noexcept override {
-        return into.ticket;
-    }
-    [[nodiscard]] amount remaining(permit_origin) const noexcept override { return 0; }
-    [[nodiscard]] weir::duration reset_after(weir::detail::permit_origin) const noexcept override {
-        return weir::forever;
     }
 
     duration lateness_;

@@ -42,9 +42,10 @@ inline void post_each(operation_list& outgoing, operation_list& dropped) noexcep
     outgoing.append(failed);
 }
 
-/// The work of a thread for an actor outside its lock. It reports events to the observer, posts completions, makes the claims of chains that were
-/// called, carries out a step's arrangement with the host and an order of the policy, and destroys objects whose life
-/// has ended. `Memory` is a pointer to memory that is no longer needed; `Orders` defines the type of an order.
+/// The work of a thread for an actor outside its lock. It reports events to the observer, posts completions, makes the
+/// claims of chains that were called, carries out a step's arrangement with the host and an order of the policy, and
+/// destroys objects whose life has ended. `Memory` is a pointer to memory that is no longer needed; `Orders` defines the
+/// type of an order.
 template <class Actor, class Host, class Memory, class Orders>
 struct errand {
     using life = lifetime<Actor, Host>;
