@@ -19,6 +19,12 @@
 #define WEIR_ADDRESS_SANITIZER 0
 #endif
 
+// The headers of libc++ do not declare this function of the ABI.
+namespace __cxxabiv1 {
+struct __cxa_eh_globals;
+extern "C" __cxa_eh_globals* __cxa_get_globals() noexcept;
+}  // namespace __cxxabiv1
+
 namespace explorer {
 namespace {
 

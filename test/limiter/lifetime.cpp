@@ -383,7 +383,8 @@ BOOST_AUTO_TEST_CASE(a_handler_can_own_its_limiter) {
 BOOST_AUTO_TEST_CASE(the_destructor_of_a_waiting_handler_can_use_the_limiter) {
     struct last_words {
         explicit last_words(std::function<void()> f) : say(std::move(f)) {}
-        last_words(last_words&&) = default;
+        // A moved std::function may keep its function.
+        last_words(last_words&& other) noexcept : say(std::exchange(other.say, nullptr)) {}
         ~last_words() {
             if (say)
                 say();

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <vector>
@@ -313,7 +314,7 @@ BOOST_AUTO_TEST_CASE(never_grants_one_too_many) {
         };
         for (auto steps = random.between(5, 60); steps != 0; --steps) {
             now += duration(random.one_in(3) ? random.between(0, 6) : random.between(0, 1));
-            auto const here = now.time_since_epoch() / length;
+            std::int64_t const here = now.time_since_epoch() / length;
             if (random.one_in(3) && !permits.empty()) {
                 auto& p = permits[random.index_in(permits)];
                 auto n = random.between(0, static_cast<std::int64_t>(p.used_in.size()));

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(does_not_drift_by_a_nanosecond_in_a_billion_grants) {
         }
         __extension__ using wide = __int128;
         // Less the refill of a nanosecond, or less than a permit: a full bucket has that much.
-        auto const spare = std::min(r.permits(), r.period().count()) - 1;
+        auto const spare = std::min<amount>(r.permits(), r.period().count()) - 1;
         auto const nanoseconds =
             (wide(1'000'000'000) * r.period().count() - spare - 1) / r.permits() + 1;
         BOOST_TEST((now - noon).count() == static_cast<duration::rep>(nanoseconds));

@@ -30,7 +30,7 @@ public:
         auto const lease = q.lease.count();
         std::erase_if(taken_, [&](seat const& s) { return s.until <= now; });
         for (auto& s : taken_)
-            s.until = std::min(s.until, now + lease);
+            s.until = std::min<std::int64_t>(s.until, now + lease);
 
         auto own = of(q.holder);
         if (own != 0 && q.number <= numbers_[q.holder])
