@@ -40,6 +40,8 @@ public:
     static constexpr std::int64_t most_connections = 160;
 
     /// Creates a server with at most `connections` connections. `dog` and everything that `h` calls must outlive it.
+    /// A request that is being served still uses them after the destruction of the site: the context must not be run or
+    /// polled after that.
     site(net::asio::io_context& context, net::watchdog& dog, std::int64_t connections, handlers h);
     site(site const&) = delete;
     ~site();
