@@ -8,9 +8,9 @@
 #include <weir/detail/core.hpp>
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/keyed/heaviest.hpp>
+#include <weir/detail/keyed/room.hpp>
 #include <weir/detail/keyed/shards.hpp>
 #include <weir/detail/keyed/start.hpp>
-#include <weir/detail/keyed_room.hpp>
 #include <weir/detail/observed_events.hpp>
 #include <weir/detail/published.hpp>
 #include <weir/detail/verbs.hpp>
@@ -500,7 +500,7 @@ public:
     void cancel(Like const& key) noexcept {
         auto const who = look_up(key);
         core_that_knows(who).tell_at(clock_now(), [&](room& r, time_point now) {
-            r.cancel(who, now);
+            r.cancel_key(who, now);
         });
     }
 

@@ -9,8 +9,8 @@
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/enter_operation.hpp>
 #include <weir/detail/observed_events.hpp>
+#include <weir/detail/room.hpp>
 #include <weir/detail/verbs.hpp>
-#include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/observer.hpp>
 #include <weir/order.hpp>
@@ -105,8 +105,8 @@ template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Queue = order::any>
 class basic_limiter {
 protected:
-    using core_type =
-        detail::core<detail::waiting_room<Policy, Queue>, detail::asio_host<Executor, Timer>>;
+    using core_type = detail::core<detail::room<detail::one_slot<Policy, Queue>>,
+                                   detail::asio_host<Executor, Timer>>;
     using handle_type = detail::limiter_handle<core_type, Executor>;
 
 private:

@@ -9,8 +9,8 @@
 #include <weir/detail/pool/callables.hpp>
 #include <weir/detail/pool/checkout.hpp>
 #include <weir/detail/pool/supplier.hpp>
+#include <weir/detail/room.hpp>
 #include <weir/detail/verbs.hpp>
-#include <weir/detail/waiting_room.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
 #include <weir/limiter.hpp>
@@ -88,8 +88,8 @@ namespace weir {
 template <class T, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>>
 class basic_pool {
-    using core_type =
-        detail::core<detail::waiting_room<policy::stock>, detail::asio_host<Executor, Timer>>;
+    using core_type = detail::core<detail::room<detail::one_slot<policy::stock>>,
+                                   detail::asio_host<Executor, Timer>>;
     using supplier_type = detail::supplier<T, Executor, Timer, core_type>;
     using handle_type = detail::limiter_handle<core_type, Executor>;
     using starts = detail::starts_to_checkout<T, supplier_type>;
@@ -379,8 +379,8 @@ public:
     }
 
 private:
-    [[nodiscard]] static pool_stats stats_of(detail::waiting_room<policy::stock> const& room,
-                                             time_point now) noexcept {
+    [[nodiscard]] static pool_stats stats_of(
+        detail::room<detail::one_slot<policy::stock>> const& room, time_point now) noexcept {
         auto const& n = room.policy().count();
         return {.requests = room.stats(now),
                 .idle = n.idle,

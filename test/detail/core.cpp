@@ -1,5 +1,5 @@
 #include <weir/detail/core.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/room.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/token_bucket.hpp>
 
@@ -32,8 +32,9 @@ using weir::patience;
 using weir::permit;
 using weir::time_point;
 using weir::detail::core;
+using weir::detail::one_slot;
 using weir::detail::operation;
-using weir::detail::waiting_room;
+using weir::detail::room;
 using namespace std::chrono_literals;
 
 namespace {
@@ -143,7 +144,7 @@ constexpr std::uint64_t once_in_a_while = 16;
 
 // A rate of one per millisecond without free permits, and many waiting requests.
 struct crowd {
-    using core_type = core<waiting_room<asked_bucket, noted_fifo>, noted_host>;
+    using core_type = core<room<one_slot<asked_bucket, noted_fifo>>, noted_host>;
 
     std::shared_ptr<core_type> bucket = core_type::create(
         {.rate = weir::rate{1000, 1s}, .burst = 1, .initial = 0}, {.max_waiting = 10'000'000});
@@ -275,7 +276,7 @@ BOOST_FIXTURE_TEST_CASE(serves_many_requests_in_short_sections, crowd) {
 }
 
 BOOST_AUTO_TEST_CASE(allocates_and_frees_the_memory_of_a_large_policy_outside_the_lock) {
-    using core_type = core<waiting_room<weir::policy::sliding_log>, noted_host>;
+    using core_type = core<room<one_slot<weir::policy::sliding_log>>, noted_host>;
     constexpr std::size_t large = 16'000'000;
     constexpr std::size_t small = 100'000;
     auto const log = core_type::create({.limit = 10, .window = 1h}, {});

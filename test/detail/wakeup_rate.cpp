@@ -1,5 +1,5 @@
 #include <weir/detail/arrival_queue.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/room.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/sliding_log.hpp>
@@ -36,10 +36,10 @@ namespace {
 
 constexpr time_point start{1h};
 
-// A waiting room whose actor handles messages immediately, and timers late.
+// A room whose actor handles messages immediately, and timers late.
 template <class Policy>
 class actor : private support::idle_issuer {
-    using room_type = weir::detail::waiting_room<Policy, weir::detail::fifo>;
+    using room_type = weir::detail::room<weir::detail::one_slot<Policy, weir::detail::fifo>>;
 
 public:
     struct caller final : support::stand_in {

@@ -2,8 +2,8 @@
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/chain/protocol.hpp>
-#include <weir/detail/keyed_room.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/keyed/room.hpp>
+#include <weir/detail/room.hpp>
 
 #include "chain_oracle.hpp"
 #include "either_core.hpp"
@@ -188,7 +188,7 @@ template <class Policy>
 class chained {
     using heard_queue = overheard_queue<heard>;
     using rule_type = numbered_rule<weir::policy::rule_of_t<Policy>>;
-    using plain_room = weir::detail::waiting_room<numbered<Policy>, heard_queue>;
+    using plain_room = weir::detail::room<weir::detail::one_slot<numbered<Policy>, heard_queue>>;
     using keyed_room = weir::detail::keyed_room<int, hash_of_key, rule_type, heard_queue>;
 
 public:
@@ -291,15 +291,16 @@ public:
     }
     static void cancel_key(core& c, int key) {
         auto const limiter = named_by(key).front();
-        c.with(by_kind{
-            [](plain_core& one) {
-                simulation::current().calling().key = call::every_key;
-                one.cancel();
-            },
-            [&](keyed_core& one) {
-                simulation::current().calling().key = limiter;
-                tell(one, [&](keyed_room& r, time_point now) { r.cancel(look_up(limiter), now); });
-            }});
+        c.with(by_kind{[](plain_core& one) {
+                           simulation::current().calling().key = call::every_key;
+                           one.cancel();
+                       },
+                       [&](keyed_core& one) {
+                           simulation::current().calling().key = limiter;
+                           tell(one, [&](keyed_room& r, time_point now) {
+                               r.cancel_key(look_up(limiter), now);
+                           });
+                       }});
     }
     static void look(core& c) {
         c.with([](auto& one) { static_cast<void>(one.stats()); });

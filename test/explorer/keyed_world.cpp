@@ -1,4 +1,4 @@
-#include <weir/detail/keyed_room.hpp>
+#include <weir/detail/keyed/room.hpp>
 
 #include "key_oracles.hpp"
 #include "one_limiter.hpp"
@@ -160,7 +160,7 @@ public:
         } while (page != 0);
     }
     static void cancel_key(core& c, int key) {
-        tell(c, [&](room& r, time_point now) { r.cancel(look_up(key), now); });
+        tell(c, [&](room& r, time_point now) { r.cancel_key(look_up(key), now); });
     }
     static void look(core& c) { static_cast<void>(c.stats()); }
 

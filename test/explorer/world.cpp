@@ -1,6 +1,6 @@
 #include "world.hpp"
 
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/room.hpp>
 
 #include "one_limiter.hpp"
 #include "overheard.hpp"
@@ -25,7 +25,8 @@ oracle& the_oracle() {
 }
 
 template <class Policy>
-using overheard_room = weir::detail::waiting_room<overheard<Policy>, overheard_queue<the_oracle>>;
+using overheard_room =
+    weir::detail::room<weir::detail::one_slot<overheard<Policy>, overheard_queue<the_oracle>>>;
 
 /// A limiter with one core and no keys.
 template <class Policy>

@@ -39,7 +39,7 @@
    free, seats, inuse        the policy: its free seats, negative while seats are removed; its capacity; the permits in use
    next_grant                RATE's next instant
    at                        BEFORE and AFTER are both place::nowhere; whether the canceller is linked distinguishes them
-   line, outbox_, x_         the members of this name of waiting_room, waiting_line, wakeup, lifetime, core
+   line, outbox_, x_         the members of this name of room, line, wakeup, lifetime, core
    completions .. goes_on    the errand of a thread; hold and timer, with their targets, are its arrangement
    work, pending, expiry     the work guard and the steady_timer themselves; attached: the entry in the registry
    posted, fired, stale      messages in the executor: steps; the timer's callbacks, of this epoch_, and of earlier ones
@@ -109,7 +109,7 @@
 
 /* The lock guards everything from here to `granted`. */
 
-/* waiting_room: the gate, */
+/* room: the policy, */
 short free = SEATS, seats = SEATS, inuse;
 byte next_grant, doors_ = OPEN;
 /* the queue, */

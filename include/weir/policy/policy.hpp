@@ -161,7 +161,7 @@ template <limiting_policy P>
 }
 
 /// Returns when to ask `p.ready_at(n, 0, ...)` again, which is `unknown` now; `never` if only a release can help.
-template <limiting_policy P>
+template <class P>
 [[nodiscard]] time_point ask_again_at(P const& p, amount n, time_point now) noexcept {
     if constexpr (requires { p.ask_again_at(n, now); })
         return p.ask_again_at(n, now);

@@ -1,7 +1,7 @@
 #include <weir/chain.hpp>
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/core.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/room.hpp>
 #include <weir/policy/seats.hpp>
 
 #include "support/printing.hpp"
@@ -28,7 +28,8 @@ using weir::detail::core;
 using weir::detail::fifo;
 using weir::detail::limiter_handle;
 using weir::detail::linked_chain;
-using weir::detail::waiting_room;
+using weir::detail::one_slot;
+using weir::detail::room;
 using namespace std::chrono_literals;
 
 namespace {
@@ -77,7 +78,7 @@ public:
     }
 };
 
-using seats_core = core<waiting_room<weir::policy::seats, fifo>, counted_host>;
+using seats_core = core<room<one_slot<weir::policy::seats, fifo>>, counted_host>;
 using seat_link = chain_link<seats_core, int>;
 
 std::shared_ptr<seats_core> single_seat() {

@@ -88,19 +88,19 @@ public:
         here([&](auto& room, time_point now) { room.enroll(e, now); });
     }
     void strike(chain_entry& e) noexcept override {
-        here([&](auto& room, time_point) { room.strike(e); });
+        here([&](auto& room, time_point now) { room.strike(e, now); });
     }
     void stand(chain_entry& e) noexcept override {
-        here([&](auto& room, time_point) { room.stand(e); });
+        here([&](auto& room, time_point now) { room.stand(e, now); });
     }
     void step_out(chain_entry& e) noexcept override {
-        here([&](auto& room, time_point) { room.step_out(e); });
+        here([&](auto& room, time_point now) { room.step_out(e, now); });
     }
     void look_again(chain_entry const& e) noexcept override {
-        here([&](auto& room, time_point) { room.look_again(e); });
+        here([&](auto& room, time_point now) { room.look_again(e, now); });
     }
     [[nodiscard]] chain_line& chains(chain_entry const& e) noexcept override {
-        return *here([&](auto& room, time_point) { return &room.chains(e); });
+        return *here([&](auto& room, time_point) { return &room.chains_of(e); });
     }
     void summon() override { handle_.core->summon(); }
 

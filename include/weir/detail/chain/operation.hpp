@@ -50,7 +50,7 @@ struct chain_entry
     chain_operation* op = nullptr;
     std::uint64_t number = 0;  // of its arrival at this limiter; 0 before that
     time_point since{};        // by the clock of this limiter
-    void* room = nullptr;      // of a keyed limiter: the room of the key
+    void* line = nullptr;      // where it waits
     bool stands = false;       // in the queue of this limiter
     bool ready = false;        // this limiter allowed the chain in the last claim
 

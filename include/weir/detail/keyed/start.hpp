@@ -2,7 +2,7 @@
 
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/key_handle.hpp>
-#include <weir/detail/keyed/rooms.hpp>
+#include <weir/detail/keyed/line.hpp>
 #include <weir/detail/keyed/states.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/wait_limit.hpp>

@@ -57,13 +57,13 @@ template <limiting_rule Rule>
     return next;
 }
 
-/// A table of keys and their states. A key may have a `Room` instead, which then keeps its state.
+/// A table of keys and their states. A key may have a `Line` instead, which then keeps its state.
 ///
 /// A key that is not in the table has the state of an unused key, which began with the limiter. A key can be
 /// forgotten when its state is equal to that state again; whenever a new key comes, a few keys are examined.
 ///
 /// Each page has its own rule, so that the rule can be changed page by page.
-template <class Key, class Hash, limiting_rule Rule, class Room>
+template <class Key, class Hash, limiting_rule Rule, class Line>
 class keyed_states {
 public:
     using shared_rule = std::shared_ptr<Rule const>;
@@ -72,16 +72,16 @@ public:
     using handle = key_handle<Key>;
 
 private:
-    // The state of a key, or, if the entry is marked, its room.
+    // The state of a key, or, if the entry is marked, its line.
     class entry {
     public:
         entry(handle k, state&& s) noexcept : key(k), what_(std::move(s)) {}
 
         [[nodiscard]] state& own_state() noexcept { return what_.of_key; }
         [[nodiscard]] state const& own_state() const noexcept { return what_.of_key; }
-        [[nodiscard]] Room& room() const noexcept { return *what_.room; }
+        [[nodiscard]] Line& line() const noexcept { return *what_.line; }
         void put(state&& s) noexcept { what_.of_key = std::move(s); }
-        void put(Room& r) noexcept { what_.room = &r; }
+        void put(Line& l) noexcept { what_.line = &l; }
 
         handle key;
 
@@ -89,12 +89,12 @@ private:
         union either {
             explicit either(state&& s) noexcept : of_key(std::move(s)) {}
             state of_key;
-            Room* room;
+            Line* line;
         };
         struct both {
             explicit both(state&& s) noexcept : of_key(std::move(s)) {}
             state of_key;
-            Room* room = nullptr;
+            Line* line = nullptr;
         };
         std::conditional_t<std::is_trivially_copyable_v<state>, either, both> what_;
     };
@@ -116,15 +116,15 @@ public:
         [[nodiscard]] Rule const& rule() const noexcept { return *shared(); }
         [[nodiscard]] state& own_state() const noexcept { return this->entry().own_state(); }
 
-        /// The room that the key has instead of a state, or null.
-        [[nodiscard]] Room* room() const noexcept {
-            return this->is_marked() ? &this->entry().room() : nullptr;
+        /// The line that the key has instead of a state, or null.
+        [[nodiscard]] Line* line() const noexcept {
+            return this->is_marked() ? &this->entry().line() : nullptr;
         }
-        void put(Room& r) const noexcept {
-            this->entry().put(r);
+        void put(Line& l) const noexcept {
+            this->entry().put(l);
             this->mark(true);
         }
-        /// Replaces the room by a state.
+        /// Replaces the line by a state.
         void put(state&& s) const noexcept {
             this->entry().put(std::move(s));
             this->mark(false);
@@ -203,7 +203,7 @@ public:
     }
 
     /// Applies `newest_of(next)` to all keys of the page at `hash` that have a state here, and to keys that join the
-    /// page later. Before that, calls `prepare(room)` for each room of the page, unless the page has this rule already.
+    /// page later. Before that, calls `prepare(line)` for each line of the page, unless the page has this rule already.
     /// Returns the next page, or 0 after the last. Call it for each page, beginning with hash 0.
     ///
     /// Throws `std::bad_alloc`, and the exceptions of `prepare`; then nothing has changed.
@@ -223,7 +223,7 @@ public:
         }
         each(changes, [&](unsigned place) {
             if (p.is_marked(place))
-                prepare(p.at(place).room());
+                prepare(p.at(place).line());
             else
                 states.push_back(under(*rule, *p.header, p.at(place).own_state(), now));
         });

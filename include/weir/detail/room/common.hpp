@@ -2,7 +2,6 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/chain/operation.hpp>
-#include <weir/detail/gate.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/random.hpp>
 #include <weir/detail/room/deadlines.hpp>
@@ -15,15 +14,14 @@
 
 namespace weir::detail {
 
-/// The parts of a limiter that all its waiting rooms share: a limiter has one room, and a keyed limiter a room for each
-/// key with waiting requests.
+/// The parts that all lines of a limiter share.
 struct common_parts {
     explicit common_parts(queue_options const& options) noexcept : queueing(options) {}
 
     /// Waiting operations are numbered in order of arrival, from 1 on.
     [[nodiscard]] std::uint64_t take_number() noexcept { return next_number++; }
 
-    /// The requests in all queues, and the permits for which they ask.
+    /// The requests in all lines, and the permits for which they ask.
     [[nodiscard]] std::uint64_t waiting() const noexcept { return waiting_; }
     [[nodiscard]] amount waiting_for() const noexcept { return waiting_for_; }
     /// Returns whether a request waits, as seen without the lock: perhaps out of date.
@@ -44,6 +42,7 @@ struct common_parts {
 
     queue_options queueing;
     std::uint64_t next_number = 1;
+    std::uint64_t chains = 0;  // waiting chains, in all lines; one that names two keys counts twice
     detail::deadlines deadlines;
     detail::places places;
     operation_list outbox;  // operations that have left, with their outcomes
@@ -57,14 +56,53 @@ private:
     std::atomic<bool> perhaps_waiting_ = false;
 };
 
-/// Where a waiting room has the common parts, and the parts of its gate: in itself, or outside.
-struct own_parts {
-    using common = common_parts;
-    using of_gate = gate_parts;
-};
-struct shared_parts {
-    using common = common_parts&;
-    using of_gate = gate_parts&;
+/// The events that concern all lines of a limiter. A limiter by key has too many lines to visit all of them at once: an
+/// event reaches each line before the next event in the line itself, or by `settle`.
+class line_events {
+public:
+    /// Grows with each event. A line that was opened later has missed none.
+    [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+
+    void queueing_changes() noexcept { queueing_ = ++epoch_; }
+    void close() noexcept { closed_ = ++epoch_; }
+    void cancel_all() noexcept { cancelled_ = ++epoch_; }
+    void reprice() noexcept { repriced_ = ++epoch_; }
+
+    /// Applies the events to a line that has missed those after `l.epoch`.
+    template <class Line>
+    void apply(Line& l, common_parts const& parts) const noexcept {
+        if (l.epoch < queueing_)
+            l.configure(parts.queueing);
+        if (l.epoch < closed_) {
+            l.sweep().close();
+            l.begin_sweep();
+        }
+        if (l.epoch < cancelled_)
+            cancel_all(l, parts);
+        if (l.epoch < repriced_)
+            reprice(l);
+    }
+    /// Cancels all requests of one line.
+    template <class Line>
+    static void cancel_all(Line& l, common_parts const& parts) noexcept {
+        l.sweep().cancel_before(parts.next_number);
+        l.begin_sweep();
+    }
+    /// Examines all requests of one line again.
+    template <class Line>
+    static void reprice(Line& l) noexcept {
+        if (l.is_idle())
+            return;
+        l.sweep().reprice();
+        l.begin_sweep();
+    }
+
+private:
+    std::uint64_t epoch_ = 0;
+    std::uint64_t queueing_ = 0;  // the last event of each kind
+    std::uint64_t closed_ = 0;
+    std::uint64_t cancelled_ = 0;
+    std::uint64_t repriced_ = 0;
 };
 
 }  // namespace weir::detail

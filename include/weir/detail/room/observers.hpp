@@ -89,16 +89,4 @@ private:
     operation_list line_;
 };
 
-/// The observers of a room in which no operation waits for an event. `Number` makes types that can share an address.
-template <int Number>
-struct no_observers {
-    [[nodiscard]] static constexpr bool empty() noexcept { return true; }
-    static void cancel_before(std::uint64_t) noexcept {}
-    static void abandon() noexcept {}
-    static void sweep(int&, operation_list&) noexcept {}
-    static void clear_out(operation_list&) noexcept {}
-    template <class... Args>
-    static void serve(Args&&...) noexcept {}
-};
-
 }  // namespace weir::detail

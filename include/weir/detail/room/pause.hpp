@@ -30,28 +30,26 @@ public:
         return is_on(now) ? end_ - now : duration::zero();
     }
 
-    // The results of a policy, or of a rule with a state of it, if it grants nothing before the end of the pause. The
-    // rule is asked as of that end, since it frees permits until then.
+    // The results of a policy if it grants nothing before the end of the pause. The policy is asked as of that end,
+    // since it frees permits until then.
 
     /// Returns when `n` permits can be granted after `ahead` other permits.
-    template <class Rule, class... State>
-    [[nodiscard]] time_point ready_at(Rule const& rule, amount n, amount ahead, time_point now,
-                                      State const&... state) const noexcept {
+    template <class Policy>
+    [[nodiscard]] time_point ready_at(Policy const& policy, amount n, amount ahead,
+                                      time_point now) const noexcept {
         if (!is_on(now)) [[likely]]
-            return rule.ready_at(state..., n, ahead, now);
-        return end_ >= never ? never : std::max(rule.ready_at(state..., n, ahead, end_), end_);
+            return policy.ready_at(n, ahead, now);
+        return end_ >= never ? never : std::max(policy.ready_at(n, ahead, end_), end_);
     }
     /// Returns how many permits can be granted now.
-    template <class Rule, class... State>
-    [[nodiscard]] amount remaining(Rule const& rule, time_point now,
-                                   State const&... state) const noexcept {
-        return is_on(now) ? 0 : rule.remaining(state..., now);
+    template <class Policy>
+    [[nodiscard]] amount remaining(Policy const& policy, time_point now) const noexcept {
+        return is_on(now) ? 0 : policy.remaining(now);
     }
     /// Returns how long until the capacity can be granted at once; `forever` if that is unknown.
-    template <class Rule, class... State>
-    [[nodiscard]] duration reset_after(Rule const& rule, time_point now,
-                                       State const&... state) const noexcept {
-        auto const at = ready_at(rule, rule.capacity(), 0, now, state...);
+    template <class Policy>
+    [[nodiscard]] duration reset_after(Policy const& policy, time_point now) const noexcept {
+        auto const at = ready_at(policy, policy.capacity(), 0, now);
         return at >= never ? forever : std::max(at - now, duration::zero());
     }
 

@@ -2,7 +2,6 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/operation.hpp>
-#include <weir/detail/waiting_line.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>
 
@@ -21,8 +20,8 @@ public:
 
     /// Returns the sum of the permits of the requests that must make way for a newcomer with the request `r`; nothing
     /// if the newcomer may not wait.
-    template <class Queue>
-    [[nodiscard]] std::optional<amount> find(request const& r, waiting_line<Queue> const& line,
+    template <class Line>
+    [[nodiscard]] std::optional<amount> find(request const& r, Line const& line,
                                              queue_options const& bounds) noexcept {
         first_to_go_ =
             bounds.full == when_full::evict_oldest ? line.makes_way(r, nullptr) : nullptr;
@@ -32,9 +31,8 @@ public:
 
     /// Passes each request that makes way to `drop`, which erases it from the queue. Call it after `find`, when the
     /// newcomer has joined. Returns whether any of them asked for permits.
-    template <class Queue, class F>
-    bool evict(request const& r, waiting_line<Queue> const& line, queue_options const& bounds,
-               F drop) noexcept {
+    template <class Line, class F>
+    bool evict(request const& r, Line const& line, queue_options const& bounds, F drop) noexcept {
         auto const evicted =
             make_room(r, line, bounds, line.size() - 1, line.asked() - r.count(), drop);
         return evicted.value_or(0) != 0;
@@ -42,8 +40,8 @@ public:
 
 private:
     // Decides while `size` other requests wait for `asked` permits.
-    template <class Queue, class F>
-    [[nodiscard]] std::optional<amount> make_room(request const& r, waiting_line<Queue> const& line,
+    template <class Line, class F>
+    [[nodiscard]] std::optional<amount> make_room(request const& r, Line const& line,
                                                   queue_options const& bounds, std::uint64_t size,
                                                   amount asked, F drop) const noexcept {
         auto const n = r.count();

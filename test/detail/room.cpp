@@ -1,5 +1,5 @@
 #include <weir/detail/arrival_queue.hpp>
-#include <weir/detail/waiting_room.hpp>
+#include <weir/detail/room.hpp>
 
 #include "support/printing.hpp"
 #include "support/random.hpp"
@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-// A referee watches a waiting room. It implements the promises of README and of the comments in the public headers,
+// A referee watches a room. It implements the promises of README and of the comments in the public headers,
 // keeps its own records, and checks each outcome as it occurs. It is simple, not fast. The test drives the room
 // without locks, threads or clocks, and calls `settle` with budgets of any size.
 
@@ -94,7 +94,7 @@ struct behaviour {
 template <class Rule>
 class match final : private weir::detail::permit_issuer {
     using policy = typename Rule::policy;
-    using room_type = weir::detail::waiting_room<policy, weir::detail::fifo>;
+    using room_type = weir::detail::room<weir::detail::one_slot<policy, weir::detail::fifo>>;
     enum class doors : std::uint8_t { open, shut_down, closed };
 
 public:
@@ -901,7 +901,7 @@ void play(std::uint64_t first_seed, behaviour how) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(detail_waiting_room)
+BOOST_AUTO_TEST_SUITE(detail_room)
 
 BOOST_AUTO_TEST_CASE(with_seats_behaves_as_documented) {
     play<slow_seats>(1'000'000, {});

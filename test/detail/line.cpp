@@ -1,4 +1,4 @@
-#include <weir/detail/waiting_line.hpp>
+#include <weir/detail/line.hpp>
 
 #include "support/printing.hpp"
 #include "support/stand_in.hpp"
@@ -21,10 +21,10 @@ constexpr time_point start{1h};
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(detail_waiting_line)
+BOOST_AUTO_TEST_SUITE(detail_line)
 
 BOOST_AUTO_TEST_CASE(counts_operations_and_their_permits) {
-    waiting_line<fifo> line;
+    line<fifo> line;
     BOOST_TEST(line.empty());
     BOOST_TEST(!line.bars(1, {}));
     waiter first(2);
@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(counts_operations_and_their_permits) {
 }
 
 BOOST_AUTO_TEST_CASE(is_swept_in_order_of_service_despite_arrivals_and_departures) {
-    waiting_line<fifo> line;
+    line<fifo> line;
     BOOST_TEST(!line.step_sweep());
     line.begin_sweep();
     BOOST_TEST(!line.step_sweep());
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(is_swept_in_order_of_service_despite_arrivals_and_departure
 }
 
 BOOST_AUTO_TEST_CASE(bars_newcomers_only_while_an_operation_waits) {
-    waiting_line<fifo> line;
+    line<fifo> line;
     waiter first(3);
     BOOST_TEST(!line.bars(1, {}));
     line.push(first);

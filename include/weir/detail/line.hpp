@@ -4,6 +4,7 @@
 #include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/chain/line.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/room/sweep.hpp>
 #include <weir/detail/shares_queue.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
@@ -15,12 +16,18 @@
 
 namespace weir::detail {
 
-/// The operations that wait for permits, in the order of a queue. Beside the queue it holds the chains that stand here:
-/// each goes before all requests that arrived after it. It owns none of them.
+/// The operations that wait for permits of one policy or key, in the order of a queue. Beside the queue it holds the
+/// chains that stand here: each goes before all requests that arrived after it. It also holds the state of the sweep
+/// that walks through them. It owns no operation and makes no decision.
 template <class Queue>
-class waiting_line {
+class line {
 public:
-    explicit waiting_line(queue_options const& options = {}) : queue_(options) {}
+    explicit line(queue_options const& options = {}) : queue_(options) {}
+    line(line const&) = delete;
+    line& operator=(line const&) = delete;
+
+    /// Returns whether neither a request nor a chain waits here.
+    [[nodiscard]] bool is_idle() const noexcept { return empty() && !has_chains(); }
 
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -37,16 +44,16 @@ public:
     }
 
     void erase(operation& op) noexcept {
-        if (sweep_ == &op)
-            sweep_ = queue_.after(op);
+        if (next_swept_ == &op)
+            next_swept_ = queue_.after(op);
         queue_.erase(op);
         shrink(op.count);
     }
 
     /// Puts `by`, which makes an equal request, in the position of `op`.
     void replace(operation& op, operation& by) noexcept {
-        if (sweep_ == &op)
-            sweep_ = &by;
+        if (next_swept_ == &op)
+            next_swept_ = &by;
         queue_.replace(op, by);
     }
 
@@ -111,25 +118,34 @@ public:
         return queue_.makes_way(r, previous);
     }
 
+    // The walk of the sweep.
+
+    [[nodiscard]] detail::sweep& sweep() noexcept { return sweep_; }
+    [[nodiscard]] detail::sweep const& sweep() const noexcept { return sweep_; }
+    [[nodiscard]] bool is_sweeping() const noexcept { return sweep_.is_under_way(); }
+
     /// Makes `step_sweep` begin with the oldest operation.
     void begin_sweep() noexcept {
-        sweep_ = queue_.oldest();
+        next_swept_ = queue_.oldest();
         if (chains_)
             chains_->begin_sweep();
     }
 
     /// Returns the next operation of the sweep, or null at its end. This operation, and any other, may be erased.
     [[nodiscard]] operation* step_sweep() noexcept {
-        operation* const op = sweep_;
+        operation* const op = next_swept_;
         if (op)
-            sweep_ = queue_.after(*op);
+            next_swept_ = queue_.after(*op);
         return op;
     }
 
     /// Returns whether the sweep has ended: it does not examine operations that join later.
     [[nodiscard]] bool is_swept() const noexcept {
-        return !sweep_ && (!chains_ || chains_->is_swept());
+        return !next_swept_ && (!chains_ || chains_->is_swept());
     }
+
+    std::uint64_t epoch =
+        0;  // the last event for all lines that was applied here: see `line_events`
 
 private:
     void grow(amount n) noexcept {
@@ -154,7 +170,8 @@ private:
     std::uint64_t size_ = 0;
     amount asked_ = 0;
     Queue queue_;
-    operation* sweep_ = nullptr;  // the next operation of the sweep
+    detail::sweep sweep_;
+    operation* next_swept_ = nullptr;
     std::unique_ptr<chain_line> chains_;
 };
 

@@ -1,0 +1,331 @@
+#pragma once
+
+#include <weir/detail/any_queue.hpp>
+#include <weir/detail/key_handle.hpp>
+#include <weir/detail/keyed/heavy_keys.hpp>
+#include <weir/detail/keyed/line.hpp>
+#include <weir/detail/keyed/states.hpp>
+#include <weir/detail/list.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/room/rule_view.hpp>
+#include <weir/detail/room/watchers.hpp>
+#include <weir/detail/shares_queue.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/rule.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <boost/intrusive/set.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weir::detail {
+
+template <class Rule, class Hash>
+struct shard_options {
+    std::shared_ptr<Rule const> rule;
+    std::shared_ptr<keyed_bounds<Hash>> bounds;
+    bool all_share_one = false;  // for all callers, with any key
+    std::uint32_t heavy_keys = 0;
+};
+
+/// The slots of a limiter by key, with the contract of `one_slot`: a table of keys and their states. While a request
+/// waits for a key, or while the key has individual options, its state is in a line, and the table refers to the line.
+template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
+class key_slots {
+public:
+    static constexpr bool is_one = false;
+    static constexpr bool is_fed = false;
+    static constexpr bool ignores_leave = weir::ignores_leave<Rule>();
+    using policy_type = rule_view<Rule>;
+    using options_type = shard_options<Rule, Hash>;
+    using queue_type = Queue;
+    using line_type = keyed_line<Key, Rule, Queue>;
+    using watchers_type = no_watchers;
+    using states_type = keyed_states<Key, Hash, Rule, line_type>;
+    using shared_rule = typename states_type::shared_rule;
+    using versioned_rule = typename states_type::versioned_rule;
+
+private:
+    using spot = typename states_type::spot;
+    using state = typename states_type::state;
+    using handle = typename states_type::handle;
+
+public:
+    /// The state of a key: in the table, in a line, or the state of a key that was never used.
+    class slot {
+    public:
+        /// Returns whether the key is stored.
+        explicit operator bool() const noexcept { return line_ || where_; }
+        [[nodiscard]] rule_view<Rule> policy() const noexcept { return {*rule_, *state_}; }
+        [[nodiscard]] Rule const& rule() const noexcept { return *rule_; }
+        [[nodiscard]] line_type* line() const noexcept { return line_; }
+        [[nodiscard]] std::uint64_t key() const noexcept {
+            return (line_ ? line_->key : where_.key()).word();
+        }
+
+    private:
+        friend key_slots;
+        explicit slot(line_type& l) noexcept
+            : rule_(l.rule.get()), state_(&l.state_of_key), line_(&l) {}
+        explicit slot(spot where) noexcept : where_(where) {
+            if (auto* const l = where.line()) [[unlikely]] {
+                *this = slot(*l);
+                where_ = where;
+            } else {
+                rule_ = &where.rule();
+                state_ = &where.own_state();
+            }
+        }
+        // The state is only read: a key is stored before its state changes.
+        slot(Rule const& rule, state const& unused) noexcept
+            : rule_(&rule), state_(const_cast<state*>(&unused)) {}
+
+        spot where_;
+        Rule const* rule_ = nullptr;
+        state* state_ = nullptr;
+        line_type* line_ = nullptr;
+    };
+
+    key_slots(options_type const& options, queue_options const& queueing)
+        : timed_(options.rule->timed()),
+          times_leave_(weir::times_leave(*options.rule)),
+          has_keys_(!options.all_share_one),
+          states_(options.rule, options.bounds),
+          heavy_(options.heavy_keys) {
+        if (options.all_share_one) {
+            everyone_ = new line_type(
+                queueing, handle::from(0), options.rule, options.rule->begin(time_point::min()));
+            everyone_->stays = true;
+            lines_.push_back(*everyone_);
+        }
+    }
+    key_slots(key_slots const&) = delete;
+    key_slots& operator=(key_slots const&) = delete;
+    ~key_slots() {
+        while (!lines_.empty())
+            delete &lines_.pop_front();
+    }
+
+    static void check(queue_options const& queueing) {
+        static_assert(!std::same_as<Queue, shares_queue>,
+                      "keyed limiters do not support the order shares");
+        if (queueing.order == queue_order::shares)
+            throw std::invalid_argument(
+                "weir::queue_options: keyed limiters do not support the order shares");
+    }
+    static void check_change(queue_options const&, queue_options const&) noexcept {}
+
+    void begin(time_point now) noexcept {
+        states_.begin(now);
+        if (everyone_)
+            everyone_->begin(now);
+    }
+
+    [[nodiscard]] states_type& states() noexcept { return states_; }
+    [[nodiscard]] states_type const& states() const noexcept { return states_; }
+    [[nodiscard]] heavy_keys<Key> const& heavy() const noexcept { return heavy_; }
+    [[nodiscard]] static shares_queue* accounts() noexcept { return nullptr; }
+    [[nodiscard]] bool timed() const noexcept { return timed_; }
+    [[nodiscard]] bool times_leave() const noexcept { return times_leave_; }
+
+    // Slots and lines.
+
+    template <class Like>
+    [[nodiscard]] slot find(keyed_lookup<Like> const& who) const noexcept {
+        if (everyone_) [[unlikely]]
+            return slot(*everyone_);
+        if (auto const where = states_.find(who)) [[likely]]
+            return slot(where);
+        return unused(who.hash);
+    }
+    [[nodiscard]] slot find(permit_origin from) const noexcept {
+        if (everyone_) [[unlikely]]
+            return slot(*everyone_);
+        auto const key = handle::from(from.key);
+        if (auto const where = states_.find(key)) [[likely]]
+            return slot(where);
+        return unused(states_.hash_of(key));
+    }
+    [[nodiscard]] static slot slot_of(line_type& l) noexcept { return slot(l); }
+    [[nodiscard]] static line_type& line_of(operation const& op) noexcept {
+        return *static_cast<line_type*>(static_cast<keyed_operation const&>(op).line);
+    }
+    static void bind(operation& op, line_type& l) noexcept {
+        static_cast<keyed_operation&>(op).line = &l;
+    }
+
+    template <class Like>
+    [[nodiscard]] bool has_place(slot& s, time_point now, keyed_lookup<Like> const& who) noexcept {
+        return s || store(s, who.key, who.hash, now);
+    }
+    [[nodiscard]] bool has_place(slot& s, time_point now, permit_origin from) noexcept {
+        auto const key = handle::from(from.key);
+        return s || store(s, key.key(), states_.hash_of(key), now);
+    }
+    [[nodiscard]] line_type& open(slot& s, queue_options const& queueing, std::uint64_t epoch) {
+        if (s.line_)
+            return *s.line_;
+        auto* const l = new line_type(
+            queueing, s.where_.key(), s.where_.shared(), std::move(s.where_.own_state()));
+        l->epoch = epoch;
+        lines_.push_back(*l);
+        s.where_.put(*l);
+        s = slot(*l);
+        return *l;
+    }
+    template <class Next>
+    void rest(line_type& l, Next next) noexcept {
+        if (!l.is_idle())
+            return schedule(l, next(l));
+        schedule(l, never);
+        if (l.stays)
+            return;
+        std::unique_ptr<line_type> const at_end(&l);
+        static_cast<list_hook<in_lines>&>(l).unlink();
+        states_.find(l.key).put(std::move(l.state_of_key));
+    }
+
+    // Lines with work. The lines that have missed an event come first in the list.
+
+    void told(line_type& l, std::uint64_t epoch) noexcept {
+        l.epoch = epoch;
+        static_cast<list_hook<in_lines>&>(l).unlink();
+        lines_.push_back(l);
+    }
+    template <class F>
+    void each_untold(std::uint64_t epoch, int& budget, F f) noexcept {
+        for (; budget > 0 && has_untold(epoch); --budget)
+            f(lines_.front());
+    }
+    template <class F>
+    void each_due(time_point now, int& budget, F f) noexcept {
+        for (; budget > 0 && !due_.empty() && due_.begin()->at <= now; --budget)
+            f(*due_.begin());
+    }
+    [[nodiscard]] bool is_work_due(std::uint64_t epoch) const noexcept { return has_untold(epoch); }
+    template <class Next>
+    [[nodiscard]] time_point next_at(Next) const noexcept {
+        return due_.empty() ? never : due_.begin()->at;
+    }
+    template <class F>
+    void each_line(F f) noexcept {
+        for (auto* l = lines_.empty() ? nullptr : &lines_.front(); l; l = lines_.after(*l)) {
+            f(*l);
+            schedule(*l, never);
+        }
+    }
+
+    // Counts.
+
+    void retain(std::uint64_t key) const noexcept {
+        if (has_keys_)
+            handle::from(key).retain();
+    }
+    void release(std::uint64_t key) const noexcept {
+        if (has_keys_)
+            handle::from(key).release();
+    }
+    template <class Like>
+    void count(slot const& s, bool is_rejected, keyed_lookup<Like> const& who) noexcept {
+        if (!heavy_.is_on()) [[likely]]
+            return;
+        heavy_.count(who.key, who.hash, is_rejected, [&] {
+            if (!has_keys_ || !s)
+                return handle::make(who.key, who.hash);
+            auto const key = handle::from(s.key());
+            key.retain();
+            return key;
+        });
+    }
+    void count_rejection(line_type const& l, error_code ec) noexcept {
+        bool const is_counted = ec.category() == error_category() && ec != errc::unavailable;
+        if (heavy_.is_on() && has_keys_ && is_counted)
+            heavy_.reject(l.key, states_.hash_of(l.key), 1);
+    }
+
+    // Rules.
+
+    /// Gives a key its own rule or, without one, the common rule. Throws `std::bad_alloc`, without an effect.
+    void change_rule(line_type& l, shared_rule own, time_point now) {
+        bool const stays = own != nullptr;
+        auto const& next = stays ? own : states_.find(l.key).shared();
+        adopt(l, next, under(*next, *l.rule, l.state_of_key, now));
+        l.stays = stays;
+    }
+    /// Changes the rule of a page of keys, like `keyed_states`, and calls `changed(line)` for each line that it changed.
+    template <class Changed>
+    [[nodiscard]] std::uint64_t change_rule(versioned_rule const& next, std::uint64_t hash,
+                                            time_point now, Changed changed) {
+        auto const rule = states_.newest_of(next);
+        std::vector<std::pair<line_type*, state>> lines;
+        auto const prepare = [&](line_type& l) {
+            lines.emplace_back(&l, under(*rule, *l.rule, l.state_of_key, now));
+        };
+        if (everyone_ && everyone_->rule != rule)
+            prepare(*everyone_);
+        auto const after = states_.change_rule(next, hash, now, [&](line_type& l) {
+            if (!l.stays)
+                prepare(l);
+        });
+        use_time_of(*rule);
+        for (auto& [l, s] : lines) {
+            adopt(*l, rule, std::move(s));
+            changed(*l);
+        }
+        return after;
+    }
+
+private:
+    [[nodiscard]] slot unused(std::uint64_t hash) const noexcept {
+        return {states_.rule_at(hash), states_.unused_at(hash)};
+    }
+    template <class Like>
+    [[nodiscard]] bool store(slot& s, Like const& key, std::uint64_t hash,
+                             time_point now) noexcept {
+        auto const where = states_.insert(key, hash, now);
+        if (where)
+            s = slot(where);
+        return static_cast<bool>(where);
+    }
+    void adopt(line_type& l, shared_rule rule, state&& s) noexcept {
+        use_time_of(*rule);
+        l.rule = std::move(rule);
+        l.state_of_key = std::move(s);
+    }
+    void use_time_of(Rule const& rule) noexcept {
+        timed_ = timed_ || rule.timed();
+        times_leave_ = times_leave_ || weir::times_leave(rule);
+    }
+    [[nodiscard]] bool has_untold(std::uint64_t epoch) const noexcept {
+        return !lines_.empty() && lines_.front().epoch != epoch;
+    }
+    void schedule(line_type& l, time_point at) noexcept {
+        if (l.is_scheduled && l.at == at)
+            return;
+        if (l.is_scheduled)
+            due_.erase(due_.iterator_to(l));
+        l.at = at;
+        l.is_scheduled = at != never;
+        if (l.is_scheduled)
+            due_.insert(l);
+    }
+
+    bool timed_;
+    bool times_leave_;
+    bool has_keys_;  // false if all share one line
+    line_type* everyone_ = nullptr;
+    states_type states_;
+    list<line_type, in_lines> lines_;
+    boost::intrusive::multiset<line_type, boost::intrusive::base_hook<due_hook>> due_;
+    heavy_keys<Key> heavy_;
+};
+
+}  // namespace weir::detail

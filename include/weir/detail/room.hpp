@@ -1,0 +1,305 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/room/events.hpp>
+#include <weir/detail/room/one_slot.hpp>
+#include <weir/detail/wait_limit.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/stats.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace weir::detail {
+
+/// The rules of a limiter: they grant, queue or reject requests, and determine the order and the reasons. A pure state
+/// machine: it takes the time as an argument, and uses no lock, clock, executor or handler.
+///
+/// `Slots` tells where the state of a policy lies, and the line of the requests that wait for it: a limiter without
+/// keys has `one_slot`; a limiter by key has `key_slots`. Everything else is the same for both. A room consists of
+/// layers, of which each uses only those below it:
+///
+/// | layer          | decides                                                                                |
+/// |----------------|----------------------------------------------------------------------------------------|
+/// | `room`         | on newcomers: granted, rejected, or to wait                                             |
+/// | `events`       | what happens without a request: the limiter is closed, paused or changed; time passes   |
+/// | `returns`      | what released permits change, for the limiter and for `drains` and `watchers`           |
+/// | `chains`       | whether a chain of limiters may go ahead here                                           |
+/// | `line_service` | when a waiting request is granted, or leaves without permits, and why                   |
+/// | `lines`        | nothing: it keeps the waiting requests, and their outcomes                              |
+/// | `grants`       | nothing: it takes permits from the policy, and counts them                              |
+///
+/// An operation that has left is in the outbox with its outcome, until a caller takes it from there and posts it.
+/// `settle` does all work that the other calls leave: the sweep, deadlines, grants, drains, reports. Any thread may
+/// call it at any time; calling it at the times that `wants` returns is often enough.
+template <class Slots>
+class room : public events<Slots> {
+    using base = events<Slots>;
+    using queue_type = typename Slots::queue_type;
+    using typename base::answer;
+    using typename base::place;
+    using typename base::slot;
+
+protected:
+    using base::parts;
+    using base::slots;
+    using typename base::event;
+    using typename base::line_type;
+
+public:
+    /// `options` is a policy or its options, or what the slots need instead of it.
+    template <class Options>
+    room(permit_issuer& issuer, Options&& options, queue_options const& queueing)
+        : base(issuer, std::forward<Options>(options), queueing) {}
+
+    /// Throws `std::invalid_argument` that names the option, its value and the bound.
+    static void check(queue_options const& queueing) {
+        validate(queueing);
+        queue_type::check(queueing);
+        Slots::check(queueing);
+    }
+    /// Checks a change of options. Throws `std::invalid_argument` like `check`.
+    static void check_change(queue_options const& before, queue_options const& next) {
+        check(next);
+        Slots::check_change(before, next);
+    }
+
+    // Requests. `who` is the key, for a limiter by key.
+
+    /// Grants `r` immediately, or sets `ec` to the reason of the rejection: `errc::no_permit` if waiting might help.
+    template <class... Who>
+    [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec,
+                                   Who const&... who) noexcept {
+        base::check_standing(this->queueing(), r);
+        this->help(now);
+        auto s = this->find(who...);
+        auto const asked = ask(s, r, now, who...);
+        event const here(*this, s.line(), now);
+        slots().count(s, !asked.granted, who...);
+        if (asked.granted) [[likely]] {
+            ec = {};
+            return take(s, r, base::share(s, r.count(), r.max(), now), now);
+        }
+        ec = asked.rejected.value_or(errc::no_permit);
+        return reject_request(s, ec, r.count(), asked.ready, now);
+    }
+
+    /// Grants or rejects `r` like `try_enter`, but returns an empty permit without an error if waiting might help.
+    template <class... Who>
+    [[nodiscard]] permit enter_at_once(request const& r, time_point now, error_code& ec,
+                                       Who const&... who) noexcept {
+        ec = {};
+        base::check_standing(this->queueing(), r);
+        this->help(now);
+        auto s = this->find(who...);
+        auto const asked = ask(s, r, now, who...);
+        event const here(*this, s.line(), now);
+        if (!asked.granted && !asked.rejected)
+            return {};  // `decide` counts it
+        slots().count(s, !asked.granted, who...);
+        if (asked.granted) [[likely]]
+            return take(s, r, base::share(s, r.count(), r.max(), now), now);
+        ec = *asked.rejected;
+        return reject_request(s, ec, r.count(), asked.ready, now);
+    }
+
+    /// Decides on `op` like `enter_at_once`. Returns whether `op` has ended, with the outcome in it. Otherwise
+    /// `cannot_wait` must follow. May throw `std::bad_alloc`, without an effect.
+    template <class... Who>
+    [[nodiscard]] bool decide(operation& op, time_point now, Who const&... who) {
+        auto const r = op.asked_for();
+        if (op.cancelled)
+            return reject_operation(
+                slots().find(who...), op, boost::asio::error::operation_aborted, unknown, now);
+        base::check_standing(this->queueing(), r);
+        this->help(now);
+        auto s = this->find(who...);
+        auto const asked = ask(s, r, now, who...);
+        if (asked.granted || asked.rejected) {
+            event const here(*this, s.line(), now);
+            slots().count(s, !asked.granted, who...);
+            if (asked.rejected)
+                return reject_operation(s, op, *asked.rejected, asked.ready, now);
+            op.granted = take(s, r, base::share(s, op.count, op.count + op.more, now), now);
+            op.detach();
+            return true;
+        }
+        slots().bind(op, slots().open(s, this->queueing(), this->epoch()));
+        slots().count(s, false, who...);
+        return false;
+    }
+
+    /// Prepares a wait after `decide` has returned false. Returns whether `op` cannot wait, with the outcome in it.
+    /// Otherwise `op` has its deadline, and `join` must follow. May throw `std::bad_alloc`, without an effect.
+    [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
+        auto& l = slots().line_of(op);
+        event here(*this, &l, now);
+        auto const length = limit.length.length_or(this->queueing().patience.length_or(forever));
+        auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
+        auto const r = op.asked_for();
+        auto const evicted = parts().places.find(r, l, this->queueing());
+        auto const ready = this->turn_of(l, r, evicted.value_or(0), now);
+
+        if (ready != unknown && ready > deadline)
+            return reject_in(l, op, errc::deadline_unreachable, ready, now);
+        if (deadline <= now)
+            return reject_in(l, op, errc::timed_out, ready, now);
+        if (!evicted || this->is_too_long(ready, now))
+            return reject_in(l, op, errc::queue_full, ready, now);
+        this->prepare_wait(l, op, deadline, now);
+        op.deadline = deadline;
+        here.goes_on();
+        return false;
+    }
+
+    void join(operation& op, time_point now) noexcept {
+        auto& l = slots().line_of(op);
+        event const here(*this, &l, now);
+        this->enter_line(l, op, now);
+    }
+
+    /// Returns the grant time of `op`, which is the last in its line, if all before it are granted at theirs;
+    /// `unknown` if it cannot be predicted.
+    [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) noexcept {
+        auto& l = slots().line_of(op);
+        if (!l.foresees() || l.is_sweeping())
+            return unknown;
+        return this->ready_at(slots().slot_of(l), op.count, l.asked() - op.count, now);
+    }
+    /// Puts `by` in the position of `op`. No event affects `op` from then on.
+    void replace(operation& op, operation& by) noexcept {
+        auto& l = slots().line_of(op);
+        by.come_as(op);
+        slots().bind(by, l);
+        l.replace(op, by);
+        deadlines::replace(op, by);
+        op.at = place::nowhere;
+    }
+
+    /// Undoes `join`.
+    void withdraw(operation& op) noexcept {
+        auto& l = slots().line_of(op);
+        event const here(*this, &l, op.since);
+        this->erase(l, op);
+        op.number = 0;
+        op.at = place::nowhere;
+    }
+
+    using base::evict;
+    /// Drops the requests that make way for `op`. Call it after `join`. Returns whether any of them asked for
+    /// permits.
+    bool evict(operation const& op, time_point now) noexcept {
+        auto& l = slots().line_of(op);
+        event const here(*this, &l, now);
+        return this->evict_for(l, {op.count, {.priority = op.priority}}, now);
+    }
+
+    /// Takes `n` permits in any state of the policy. Returns an empty permit if the limiter does not admit newcomers,
+    /// or if there is no space for a new key.
+    template <class... Who>
+    [[nodiscard]] permit charge(amount n, time_point now, Who const&... who) {
+        auto s = this->find(who...);
+        if (!this->is_open() || !slots().has_place(s, now, who...))
+            return permit_issuer::reject(this->rejection(s, errc::closed, n, unknown, now));
+        event const here(*this, s.line(), now);
+        auto charged = this->grant_at_once(s, n, now);
+        this->fall_into_debt(s, now);
+        return charged;
+    }
+
+    /// Returns the past of the whole limiter and the present of its slot; without one slot, only sums.
+    [[nodiscard]] limiter_stats stats(time_point now) const noexcept {
+        auto result = this->past();
+        result.name = this->queueing().name;
+        result.paused_for = this->pause().rest(now);
+        if constexpr (base::is_one)
+            add_slot(slots().find(), now, result);
+        result.waiting = parts().waiting();
+        result.waiting_for = parts().waiting_for();
+        return result;
+    }
+    [[nodiscard]] wait_histogram waits() const noexcept { return parts().waits.recorded(); }
+    /// Calls `f(share_stats)` for each partition.
+    template <class F>
+    void each_share(F f) const {
+        if (auto const* const accounts = this->accounts())
+            accounts->each_share(f);
+    }
+
+protected:
+    void add_slot(slot const& s, time_point now, limiter_stats& to) const noexcept {
+        this->add_present(s, now, to);
+        auto const* const l = s.line();
+        if (!l)
+            return;
+        to.waiting = l->size();
+        to.waiting_for = l->asked();
+        auto const* const oldest = l->oldest();
+        if (auto const* const chain = l->chain_before(oldest))
+            to.oldest_wait = now - chain->since;
+        else if (oldest)
+            to.oldest_wait = now - oldest->since;
+    }
+
+private:
+    // Returns whether `r` can be granted immediately, why it is rejected, or when it could be granted. Unless it is
+    // rejected, its slot is stored. Forced inline, like the other steps of a grant.
+    template <class... Who>
+    [[nodiscard, gnu::always_inline]] answer ask(slot& s, request const& r, time_point now,
+                                                 Who const&... who) noexcept {
+        auto const n = r.count();
+        if (!this->is_open()) [[unlikely]]
+            return {.rejected = errc::closed};
+        if (n != 0 && n > s.policy().capacity()) [[unlikely]]
+            return {.rejected = errc::exceeds_capacity};
+        if (!slots().has_place(s, now, who...)) [[unlikely]]
+            return {.rejected = errc::too_many_keys};
+        if (n == 0)
+            return {.granted = true, .ready = now};
+        if (auto const* const l = s.line(); l && l->bars(r, now)) [[unlikely]]
+            return ask_behind_others(s, *l, r, now);
+        return this->answer_at(this->ready_at(s, n, 0, now), now);
+    }
+    [[nodiscard]] answer ask_behind_others(slot const& s, line_type const& l, request const& r,
+                                           time_point now) const noexcept {
+        auto asked =
+            this->answer_at(this->ready_at(s, r.count(), l.ahead_of_new(r, now), now), now);
+        asked.granted = false;
+        if (l.is_sweeping())  // some of the requests ahead will have to leave
+            asked.ready = unknown;
+        return asked;
+    }
+
+    // Grants `n` of the permits that `r` asks for.
+    [[nodiscard]] permit take(slot const& s, request const& r, amount n, time_point now) {
+        auto* const accounts = this->accounts();
+        return this->grant_at_once(s, n, now, accounts ? accounts->take(r, n) : std::uint8_t());
+    }
+
+    [[nodiscard]] permit reject_request(slot const& s, error_code ec, amount n, time_point ready,
+                                        time_point now) noexcept {
+        this->counters().reject(ec);
+        return permit_issuer::reject(this->rejection(s, ec, n, ready, now));
+    }
+    // These return true, since the operation is over.
+    bool reject_operation(slot const& s, operation& op, error_code ec, time_point ready,
+                          time_point now) noexcept {
+        op.granted = reject_request(s, ec, op.count, ready, now);
+        op.end(ec);
+        return true;
+    }
+    bool reject_in(line_type& l, operation& op, error_code ec, time_point ready,
+                   time_point now) noexcept {
+        slots().count_rejection(l, ec);
+        return reject_operation(slots().slot_of(l), op, ec, ready, now);
+    }
+};
+
+}  // namespace weir::detail

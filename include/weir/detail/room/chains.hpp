@@ -1,0 +1,183 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/chain/line.hpp>
+#include <weir/detail/chain/member.hpp>
+#include <weir/detail/chain/operation.hpp>
+#include <weir/detail/rejected.hpp>
+#include <weir/detail/room/line_service.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/assert.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace weir::detail {
+
+/// The fourth layer of a room: the requests of chains, with the contract of `chain_member`. The chain decides; a room
+/// tells whether it allows the chain, and holds the chain's position in a line.
+template <class Slots>
+class chains : public line_service<Slots> {
+    using base = line_service<Slots>;
+
+protected:
+    using base::parts;
+    using base::slots;
+    using typename base::event;
+
+public:
+    /// Checks in debug builds that the order uses the class and the flow of a request.
+    static void check_standing([[maybe_unused]] queue_options const& queueing,
+                               [[maybe_unused]] request const& r) noexcept {
+        BOOST_ASSERT_MSG(Slots::queue_type::can_use(queueing, r),
+                         "the order priority ignores the flow of a request, and the orders fair "
+                         "and shares ignore its class: see weir::queue_order");
+    }
+
+    /// For a newcomer, the result assumes that the requests before it have left. For a waiting chain, it gives only
+    /// results that hold even if they leave.
+    template <class... Who>
+    [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now,
+                                      Who const&... who) noexcept {
+        check_standing(this->queueing(), e.asked_for());
+        auto s = slot_of(e, who...);
+        auto* const l = s.line();
+        bool const waits = e.number != 0;
+        if (waits ? this->is_shut() : !this->is_open())
+            return {.rejected = errc::closed};
+        if (waits && l->sweep().cancels(e.number))
+            return {.rejected = boost::asio::error::operation_aborted};
+        if (e.count != 0 && e.count > s.policy().capacity())
+            return {.rejected = errc::exceeds_capacity};
+        if (!slots().has_place(s, now, who...))
+            return {.rejected = errc::too_many_keys};
+        if (e.count == 0)
+            return {.lets = true, .ready_in = duration::zero()};
+        bool const barred = l && (waits ? !l->is_first(e, now) : !l->empty());
+        auto const ahead = waits || !barred ? 0 : l->ahead_of_new(e.count, now);
+        auto const ready = this->ready_at(s, e.count, ahead, now);
+        if (barred && (l->is_sweeping() || ready <= now))
+            return {};
+        return chain_turn::at(!barred && ready <= now, ready, now);
+    }
+    template <class... Who>
+    [[nodiscard]] bool admit(chain_entry& e, time_point now, Who const&... who) noexcept {
+        auto s = slot_of(e, who...);
+        // Another key of the chain may have evicted this one.
+        if (!slots().has_place(s, now, who...))
+            return false;
+        event const here(*this, s.line(), now);
+        auto* const accounts = this->accounts();
+        auto const account = accounts ? accounts->take(e.asked_for(), e.count) : std::uint8_t();
+        if (e.number != 0) {
+            e.granted = this->grant_after_wait(s, e.count, e.since, now, account);
+        } else {
+            slots().count(s, false, who...);
+            e.granted = this->grant_at_once(s, e.count, now, account);
+        }
+        return true;
+    }
+    template <class... Who>
+    rejected reject(chain_entry const& e, error_code ec, duration ready_in, time_point now,
+                    Who const&... who) noexcept {
+        auto const s = slot_of(e, who...);
+        if (e.number == 0) {
+            slots().count(s, true, who...);
+            this->counters().reject(ec);
+        } else {
+            slots().count_rejection(*s.line(), ec);
+            this->counters().reject(ec, std::max(now - e.since, duration::zero()));
+        }
+        auto what = this->rejection(s, ec, e.count, unknown, now);
+        what.retry_after = parts().jitter.of(ready_in, this->queueing().jitter, now);
+        return what;
+    }
+
+    template <class... Who>
+    [[nodiscard]] bool prepare(chain_entry& e, time_point now, Who const&... who) {
+        auto s = this->find(who...);
+        if (!slots().has_place(s, now, who...))
+            return false;
+        slots().count(s, false, who...);
+        auto& l = slots().open(s, this->queueing(), this->epoch());
+        e.line = &l;
+        parts().waits.prepare();
+        l.prepare_chains(parts().calls);
+        if (&e == e.op->at_home)  // which keeps its deadline
+            this->prepare_deadlines(now);
+        return true;
+    }
+    [[nodiscard]] bool has_place(chain_entry const& e, time_point now) noexcept {
+        auto& l = line_of(e);
+        auto const r = e.asked_for();
+        auto const evicted = parts().places.find(r, l, this->queueing());
+        return evicted && !this->is_too_long(this->turn_of(l, r, *evicted, now), now);
+    }
+    void evict(chain_entry const& e, time_point now) noexcept {
+        event const here(*this, &line_of(e), now);
+        this->evict_for(line_of(e), e.asked_for(), now);
+    }
+    void enroll(chain_entry& e, time_point now) noexcept {
+        event const here(*this, &line_of(e), now);
+        e.number = parts().take_number();
+        e.since = now;
+        ++parts().chains;
+        chains_of(e).enroll(e);
+    }
+    void strike(chain_entry& e, time_point now) noexcept {
+        if (!e.line)
+            return;
+        event const here(*this, &line_of(e), now);
+        if (e.stands)
+            leave_line(e);
+        if (std::exchange(e.number, 0) != 0) {
+            chains_of(e).strike(e);
+            --parts().chains;
+        }
+        e.line = nullptr;
+    }
+    void stand(chain_entry& e, time_point now) noexcept {
+        event const here(*this, &line_of(e), now);
+        line_of(e).stand(e);
+        parts().count_arrival(e.count);
+    }
+    void step_out(chain_entry& e, time_point now) noexcept {
+        event const here(*this, &line_of(e), now);
+        leave_line(e);
+    }
+    void look_again(chain_entry const& e, time_point now) noexcept { this->rest(line_of(e), now); }
+    [[nodiscard]] static chain_line& chains_of(chain_entry const& e) noexcept {
+        return *line_of(e).chains();
+    }
+    void set_alarm(chain_operation& op, time_point at) noexcept { parts().deadlines.move(op, at); }
+    void complete(chain_operation& op) noexcept {
+        parts().deadlines.move(op, never);
+        this->to_outbox(op);
+    }
+
+protected:
+    using base::base;
+    using base::line_of;
+    ~chains() = default;
+
+private:
+    template <class... Who>
+    [[nodiscard]] auto slot_of(chain_entry const& e, Who const&... who) noexcept {
+        if (!e.line)
+            return this->find(who...);
+        this->tell(line_of(e));
+        return slots().slot_of(line_of(e));
+    }
+    void leave_line(chain_entry& e) noexcept {
+        line_of(e).step_out(e);
+        parts().count_departure(e.count);
+    }
+};
+
+}  // namespace weir::detail

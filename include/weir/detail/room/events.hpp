@@ -1,0 +1,207 @@
+#pragma once
+
+#include <weir/detail/operation.hpp>
+#include <weir/detail/room/common.hpp>
+#include <weir/detail/room/observers.hpp>
+#include <weir/detail/room/returns.hpp>
+#include <weir/detail/wakeup.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+
+namespace weir::detail {
+
+/// The sixth layer of a room: the events that concern all waiting operations, and the work that is due without a call.
+template <class Slots>
+class events : public returns<Slots> {
+    using base = returns<Slots>;
+
+protected:
+    using base::of_drains;
+    using base::of_watchers;
+    using base::parts;
+    using base::slots;
+    using typename base::admission;
+    using typename base::event;
+    using typename base::line_type;
+    using typename base::place;
+
+public:
+    // Events that concern all waiting operations: `settle` carries them out.
+
+    /// Rejects newcomers from now on.
+    void shut_down() noexcept { this->admit_only(admission::waiting); }
+
+    /// Rejects newcomers and all requests in the lines.
+    void close() noexcept {
+        this->admit_only(admission::none);
+        this->tell_all([](line_events& e) { e.close(); });
+    }
+
+    /// Cancels all operations that are waiting now.
+    void cancel_all() noexcept {
+        of_drains().cancel_before(parts().next_number);
+        of_watchers().cancel_before(parts().next_number);
+        this->tell_all([](line_events& e) { e.cancel_all(); });
+    }
+
+    /// Records that the limiter object was destroyed: all waiting operations are rejected.
+    void abandon() noexcept {
+        of_drains().abandon();
+        of_watchers().abandon();
+        close();
+    }
+
+    /// Records that grant times have changed: all requests in the lines are examined again.
+    void reprice() noexcept {
+        this->count_seats();
+        this->tell_all([](line_events& e) { e.reprice(); });
+    }
+
+    /// Grants nothing until `end`, or until a later time that was set before.
+    void pause_until(time_point end) noexcept {
+        this->pause().extend(end);
+        reprice();
+    }
+    void resume() noexcept {
+        this->pause().stop();
+        reprice();
+    }
+
+    /// Adopts other queue options; waiting requests stay.
+    void set_queueing(queue_options const& next) noexcept {
+        parts().queueing = next;
+        this->tell_all([](line_events& e) { e.queueing_changes(); });
+    }
+
+    /// Cancels one operation, or records the cancellation before it waits.
+    void cancel(operation& op, time_point now) noexcept {
+        if (op.at == place::queue || op.at == place::chained) {
+            auto& l = this->waiting_line_of(op);
+            this->tell(l);
+            event const here(*this, &l, now);
+            if (op.at == place::queue)
+                return this->drop(l, op, boost::asio::error::operation_aborted, now);
+            op.cancelled = true;
+            l.chains()->call(static_cast<chain_operation&>(op));
+        } else if (op.at == place::nowhere) {
+            op.cancelled = true;
+        } else {
+            observers::cancel(op, this->outbox());
+        }
+    }
+
+    // Orders, for a policy that is fed from outside.
+
+    /// Returns whether no request will follow.
+    [[nodiscard]] bool is_gone() const noexcept { return of_drains().is_gone(); }
+
+    [[nodiscard]] bool has_order(time_point now) noexcept {
+        return this->policy().next_order(what_waits(now), now) <= now;
+    }
+    [[nodiscard]] auto pop_order(time_point now) noexcept {
+        return this->policy().pop_order(what_waits(now), now);
+    }
+
+    // Events without a call.
+
+    /// Does all work that is due, until `budget` operations were touched.
+    void settle(time_point now, int& budget) noexcept {
+        this->pause().elapse(now);
+        if constexpr (base::is_fed) {
+            if (this->policy().elapse(now))
+                reprice();
+        }
+        of_drains().sweep(budget, this->outbox());
+        of_watchers().sweep(budget, this->outbox());
+        slots().each_untold(this->epoch(), budget, [&](line_type& l) {
+            this->tell(l);
+            event const here(*this, &l, now);
+            this->examine(l, now, budget);
+        });
+        parts().deadlines.expire(now, budget, [&](operation& op) { this->expire(op, now); });
+        slots().each_due(now, budget, [&](line_type& l) {
+            event const here(*this, &l, now);
+            this->serve(l, now, budget);
+        });
+        of_drains().serve(this->is_idle(), budget, this->outbox());
+        of_watchers().serve(this->seen_by_watchers(), now, budget, this->outbox());
+    }
+
+    /// Returns the needs that the actor must meet. `last_alarm`: as in `wakeup`.
+    [[nodiscard]] needs wants(time_point now, time_point last_alarm) noexcept {
+        this->remember_alarm(last_alarm);
+        needs n;
+        n.waiting = !is_done();
+        if (!n.waiting)
+            return n;
+        n.next = std::min(
+            {slots().next_at([&](line_type& l) { return this->next_event(l, now); }),
+             parts().deadlines.next(), of_watchers().next_event(this->seen_by_watchers()), never});
+        if constexpr (base::is_fed) {
+            n.next = std::min(n.next, this->policy().next_order(what_waits(now), now));
+            if (this->pause().is_on(now) && this->waiting() != 0)
+                n.next = std::min(n.next, this->pause().from(now));  // then requests need orders
+        }
+        n.due = slots().is_work_due(this->epoch()) || !this->outbox().empty() || n.next <= now ||
+                of_watchers().is_due(this->seen_by_watchers(), now) ||
+                of_drains().is_due(this->is_idle());
+        return n;
+    }
+
+    [[nodiscard]] bool nobody_waits() const noexcept {
+        return this->are_lines_idle() && of_drains().empty() && of_watchers().empty();
+    }
+    [[nodiscard]] bool is_empty() const noexcept {
+        return nobody_waits() && this->outbox().empty();
+    }
+    /// Also requires that the policy does not need the time.
+    [[nodiscard]] bool is_done() const noexcept {
+        if constexpr (base::is_fed)
+            return is_empty() && !this->policy().must_go_on();
+        else
+            return is_empty();
+    }
+
+    /// Removes all operations without an outcome, and calls the chains. Admits no request from now on.
+    void clear_out() noexcept {
+        this->admit_only(admission::none);
+        this->clear_lines();
+        of_drains().clear_out(this->outbox());
+        of_watchers().clear_out(this->outbox());
+    }
+
+    /// Returns memory that is needed only while a request waits.
+    [[nodiscard]] auto take_spare_memory() noexcept {
+        return this->are_lines_idle() ? parts().deadlines.take_memory() : nullptr;
+    }
+
+    /// The maximum number of other requests' operations that a newcomer touches before its own request is decided.
+    static constexpr int help_budget = 16;
+
+protected:
+    using base::base;
+    ~events() = default;
+
+    /// Ensures that no request is rejected because of an operation that is due but that the actor has not served yet.
+    void help(time_point now) noexcept {
+        if (this->waiting() == 0) [[likely]]
+            return this->pause().elapse(now);
+        int budget = help_budget;
+        settle(now, budget);
+    }
+
+private:
+    // During a pause permits from elsewhere are of no use.
+    [[nodiscard]] demand what_waits(time_point now) noexcept {
+        auto& l = slots().line();
+        auto const* const head = this->pause().is_on(now) ? nullptr : l.next(now);
+        return head ? demand{head->count, l.asked(), head->deadline} : demand();
+    }
+};
+
+}  // namespace weir::detail
