@@ -448,7 +448,7 @@ public:
             return wanted;
         });
         each([&](core_type& core) {
-            core.tell_at(clock_now(), [&](room& r, time_point) { r.set_queueing(next); });
+            core.modify_at(clock_now(), [&](room& r, time_point) { r.set_queueing(next); });
         });
     }
 
@@ -499,7 +499,7 @@ public:
     template <class Like>
     void cancel(Like const& key) noexcept {
         auto const who = look_up(key);
-        core_that_knows(who).tell_at(clock_now(), [&](room& r, time_point now) {
+        core_that_knows(who).modify_at(clock_now(), [&](room& r, time_point now) {
             r.cancel_key(who, now);
         });
     }
@@ -675,8 +675,8 @@ private:
                                     typename detail::published<shared_rule>::version const& next) {
         std::uint64_t page = 0;
         do {
-            core.tell_at(clock_now(),
-                         [&](room& r, time_point now) { page = r.configure(next, page, now); });
+            core.modify_at(clock_now(),
+                           [&](room& r, time_point now) { page = r.configure(next, page, now); });
         } while (page != 0);
     }
 
@@ -684,7 +684,7 @@ private:
     void change(Like const& key, shared_rule own) {
         auto const who = look_up(key);
         bool done = false;
-        all().shards.own_core_for(who.hash).tell_at(clock_now(), [&](room& r, time_point now) {
+        all().shards.own_core_for(who.hash).modify_at(clock_now(), [&](room& r, time_point now) {
             done = r.configure(who, std::move(own), now);
         });
         if (!done)

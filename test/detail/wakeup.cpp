@@ -59,10 +59,10 @@ private:
 using arrangement = std::optional<wakeup::arrangement>;
 
 event posts(needs n) {
-    return {"posts a step", [n](wakeup& w, arrangement&) { return w.hear(n); }};
+    return {"posts a step", [n](wakeup& w, arrangement&) { return w.update(n); }};
 }
 event posts_none(needs n) {
-    return {"posts no step", [n](wakeup& w, arrangement&) { return !w.hear(n); }};
+    return {"posts no step", [n](wakeup& w, arrangement&) { return !w.update(n); }};
 }
 event the_post_fails() {
     return {"fails", [](wakeup& w, arrangement&) { return w.post_failed(), true; }};
@@ -308,7 +308,7 @@ struct world {
 
     // The caller posts under its lock.
     void changed(bool post_fails) {
-        if (!protocol.hear(wanted)) {
+        if (!protocol.update(wanted)) {
             owed = owed && protocol.is_step_missing();
         } else if (post_fails) {
             protocol.post_failed();

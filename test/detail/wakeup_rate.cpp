@@ -105,7 +105,7 @@ private:
                 asks(c, {});
         }
         auto const wanted = room_.wants(now_, wakeup_.last_alarm());
-        if (!wakeup_.hear(wanted))
+        if (!wakeup_.update(wanted))
             return;
         wakeup_.step_arrived();
         if (auto const a = wakeup_.arrange(wanted)) {

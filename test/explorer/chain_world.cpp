@@ -520,7 +520,7 @@ private:
     }
     template <class F>
     static void tell(keyed_core& c, F f) {
-        c.tell_at(host::now(), [&](keyed_room& r, time_point now) {
+        c.modify_at(host::now(), [&](keyed_room& r, time_point now) {
             simulation::unfailing const ours;
             simulation::current().calling().told = now;
             f(r, now);

@@ -192,7 +192,7 @@ private:
     template <class F>
     static void tell(core& c, F f) {
         auto const read = host::now();
-        c.tell_at(read, [&](room& r, time_point now) {
+        c.modify_at(read, [&](room& r, time_point now) {
             simulation::unfailing const ours;
             key_oracles::current().tells_time(read, now);
             f(r, now);

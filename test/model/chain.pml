@@ -275,7 +275,7 @@ inline serve(m) {
 }
 
 /* c moves to the queue of a limiter that blocks it; any such limiter is possible. */
-inline stand(c) {
+inline enter_queue(c) {
 	if
 	:: IN(0, MEM(c)) && !LETS(0, c) -> at = 0
 	:: IN(1, MEM(c)) && !LETS(1, c) -> at = 1
@@ -365,24 +365,24 @@ inline decide(c) {
 		if
 		:: RESERVES(c) ->
 			if
-			:: IN(c, run_out) -> leave_off_reserving(c); stand_nowhere(c); stand(c)
+			:: IN(c, run_out) -> leave_off_reserving(c); stand_nowhere(c); enter_queue(c)
 			:: else -> note_who_lets(c); told = 0
 			fi
 		:: !RESERVES(c) && STANDS_IN_LINE_THAT_REJECTS(c)
 		:: !RESERVES(c) && !(STANDS_IN_LINE_THAT_REJECTS(c)) ->         /* it was passed */
 			stand_nowhere(c);
 #if defined(move_in_two_sections)       /* finds the blocking limiter, and moves there under the lock of this limiter alone */
-			stand(c);
+			enter_queue(c);
 			CUT(c, line[at]);
 			moves = 1 + at;
 #elif defined(stand_at_tail)
-			stand(c);
+			enter_queue(c);
 			AHEAD(at, c) = line[at] & ~BIT(c);
 			j = 0;
 			do :: j < N -> CUT(c, AHEAD(at, j)); j++ :: else -> break od;
 			j = 0;
 #else
-			stand(c);
+			enter_queue(c);
 #endif
 			at = 0;
 #if KMAX > 0
@@ -484,7 +484,7 @@ proctype chain(byte c) {
 				forget(c);
 				PUT(c, let_in);
 				complete(c)
-			:: else -> stand(c); at = 0
+			:: else -> enter_queue(c); at = 0
 			fi
 		fi;
 	UNLOCK_ALL(c);

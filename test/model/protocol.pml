@@ -40,7 +40,7 @@
    next_grant                RATE's next instant
    at                        BEFORE and AFTER are both place::nowhere; whether the canceller is linked distinguishes them
    line, outbox_, x_         the members of this name of room, line, wakeup, lifetime, core
-   completions .. goes_on    the errand of a thread; hold and timer, with their targets, are its arrangement
+   completions .. goes_on    the deferred work of a thread; hold and timer, with their targets, are its arrangement
    work, pending, expiry     the work guard and the steady_timer themselves; attached: the entry in the registry
    posted, fired, stale      messages in the executor: steps; the timer's callbacks, of this epoch_, and of earlier ones
    done                      the handler was called, posted, or destroyed, outside the lock
@@ -540,7 +540,7 @@ inline plan_step() {
 	fi
 }
 
-inline end_errand() {
+inline end_deferred_work() {
 #ifdef count_no_visitor
 	if :: workers_ > 0 -> workers_-- :: else fi;
 #else
@@ -595,9 +595,9 @@ inline ask_again() {
 #define PLAN_END_ALIVE plan_end()
 #endif
 
-/* After an errand: plans the next one. Only a step can have arranged, or continues. */
+/* After deferred work: plans more of it. Only a step can have arranged, or continues. */
 #define WORK_IS_DONE(plan_again) \
-	end_errand(); \
+	end_deferred_work(); \
 	if \
 	:: phase_ == DEAD && DROPPED_IS_WORK -> workers_++ \
 	:: phase_ == DEAD && !DROPPED_IS_WORK -> plan_end() \

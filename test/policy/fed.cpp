@@ -35,18 +35,18 @@ struct story {
     }
 
     std::optional<fed::question> question() {
-        auto const order = p.pop_order(waiting, now);
+        auto const order = p.pop_command(waiting, now);
         if (!order)
             return std::nullopt;
         BOOST_TEST_REQUIRE(std::holds_alternative<fed::question>(*order));
         return std::get<fed::question>(*order);
     }
     fed::give_back return_order() {
-        auto const order = p.pop_order(waiting, now);
+        auto const order = p.pop_command(waiting, now);
         BOOST_TEST_REQUIRE((order && std::holds_alternative<fed::give_back>(*order)));
         return std::get<fed::give_back>(*order);
     }
-    bool is_silent() const { return p.next_order(waiting, now) > now; }
+    bool is_silent() const { return p.next_command(waiting, now) > now; }
 
     bool grant(fed::question const& q, amount n, std::chrono::microseconds wait = 0us,
                std::int64_t since = store_time) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(rate_is_counted_in_drops_of_lowest_terms) {
 
 BOOST_AUTO_TEST_CASE(nothing_is_asked_while_no_request_waits) {
     story s;
-    BOOST_TEST((s.p.next_order({}, s.now) == weir::never));
+    BOOST_TEST((s.p.next_command({}, s.now) == weir::never));
     BOOST_TEST(!s.question());
     BOOST_TEST(s.p.remaining(s.now) == 0);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(rejection_names_a_time_before_which_nothing_is_asked) {
     // Counted from the time of the question; each further permit takes 100 ms.
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 1200ms));
     BOOST_TEST((s.p.ready_at(1, 2, s.now) == start + 1200ms + 200ms));
-    BOOST_TEST((s.p.next_order(s.waiting, s.now) == start + 700ms));  // half of the reach before
+    BOOST_TEST((s.p.next_command(s.waiting, s.now) == start + 700ms));  // half of the reach before
     s.now = start + 700ms;
     BOOST_TEST(s.question().has_value());
 }
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(rejection_is_valid_for_a_second_because_others_may_give_bac
     auto const q = s.question();
     s.now += 2ms;
     s.deny(*q, 24h);
-    BOOST_TEST((s.p.next_order(s.waiting, s.now) == s.now + 1s));
+    BOOST_TEST((s.p.next_command(s.waiting, s.now) == s.now + 1s));
     s.now += 1s - 1ns;
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 24h));
     BOOST_TEST(!s.question());
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(booked_grant_is_not_used_before_its_time) {
     // The bucket is full then, so one more permit takes at least 100 ms more.
     BOOST_TEST((s.p.ready_at(1, 1, s.now) == start + 70ms + 100ms));
     // The next question is sent early enough for its reply to be here when this permit is due.
-    BOOST_TEST((s.p.next_order(s.waiting, s.now) == due - 2ms));
+    BOOST_TEST((s.p.next_command(s.waiting, s.now) == due - 2ms));
     s.now = due;
     BOOST_TEST(s.p.remaining(s.now) == 1);
     s.serve(1);
@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(question_without_a_reply_counts_as_used_and_another_is_sent
     story s;
     s.waiting = {.head = 1, .all = 1};
     auto const lost = s.question();
-    BOOST_TEST((s.p.next_order(s.waiting, s.now) == start + 50ms));
+    BOOST_TEST((s.p.next_command(s.waiting, s.now) == start + 50ms));
     s.now += 50ms - 1ns;
     BOOST_TEST(!s.p.elapse(s.now));
     BOOST_TEST(!s.question());
@@ -640,7 +640,7 @@ BOOST_AUTO_TEST_CASE(next_step_is_due_when_prefetched_permits_lapse) {
     BOOST_TEST(!s.p.must_go_on());
     s.grow();
     BOOST_TEST(s.p.must_go_on());
-    BOOST_TEST((s.p.next_order(s.waiting, s.now) == s.now + 150ms + 1ns));
+    BOOST_TEST((s.p.next_command(s.waiting, s.now) == s.now + 150ms + 1ns));
     s.use(100);
     BOOST_TEST(!s.p.must_go_on());
 }
@@ -701,7 +701,7 @@ BOOST_AUTO_TEST_CASE(log_is_asked_for_up_to_the_permits_of_its_window) {
     weir::policy::fed_log p({.rate = {3, 10s}});
     BOOST_TEST(p.capacity() == 3);
     weir::demand const nine{.head = 1, .all = 9, .until = start + 5s};
-    auto const q = std::get<fed::question>(p.pop_order(nine, start).value());
+    auto const q = std::get<fed::question>(p.pop_command(nine, start).value());
     BOOST_TEST(q.bucket.window == 10'000'000);
     BOOST_TEST(q.bucket.burst == 3);
     BOOST_TEST(q.max == 3);

@@ -32,12 +32,12 @@ struct story {
     }
 
     fed_seats::question question() {
-        auto const q = p.pop_order(waiting, now);
+        auto const q = p.pop_command(waiting, now);
         BOOST_TEST_REQUIRE(q.has_value());
         return *q;
     }
-    bool is_silent() const { return p.next_order(waiting, now) > now; }
-    bool is_silent_until(time_point t) const { return p.next_order(waiting, now) == t; }
+    bool is_silent() const { return p.next_command(waiting, now) > now; }
+    bool is_silent_until(time_point t) const { return p.next_command(waiting, now) == t; }
     void holds(fed_seats::question const& q, amount n, std::int64_t of = fence,
                std::chrono::microseconds wait = 0us) {
         p.answered(q.number, {.held = n, .fence = n != 0 ? of : 0, .wait = wait}, now);
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(rejection_is_followed_by_a_pause_and_leaves_nothing_unused)
     BOOST_TEST(q.max == 3);
     s.holds(q, 1);
     BOOST_TEST(s.p.fed_stats().denied == 1u);
-    auto const next = s.p.next_order(s.waiting, s.now);
+    auto const next = s.p.next_command(s.waiting, s.now);
     BOOST_TEST((next > s.now + 9ms));
     BOOST_TEST((next <= s.now + 20ms));
 
@@ -322,7 +322,7 @@ BOOST_AUTO_TEST_CASE(seats_of_a_lost_question_are_given_back) {
     s.now += 50ms;
     s.p.elapse(s.now);
     BOOST_TEST(s.p.must_go_on());
-    s.now = s.p.next_order(s.waiting, s.now);
+    s.now = s.p.next_command(s.waiting, s.now);
     auto const back = s.question();
     BOOST_TEST(back.fence == 0);
     BOOST_TEST(back.max == 0);
@@ -330,9 +330,9 @@ BOOST_AUTO_TEST_CASE(seats_of_a_lost_question_are_given_back) {
     // It is tried for a lease, and not longer.
     int tries = 0;
     while (s.p.must_go_on()) {
-        s.now = std::max(s.now, s.p.next_order(s.waiting, s.now));
+        s.now = std::max(s.now, s.p.next_command(s.waiting, s.now));
         s.p.elapse(s.now);
-        tries += s.p.pop_order(s.waiting, s.now).has_value();
+        tries += s.p.pop_command(s.waiting, s.now).has_value();
         BOOST_TEST_REQUIRE(tries < 100);
     }
     BOOST_TEST((s.now - start < 11s));
@@ -370,11 +370,11 @@ BOOST_AUTO_TEST_CASE(failed_renewals_are_repeated_and_held_seats_stay_valid) {
     int tries = 0;
     while (!s.p.is_lost(t, s.now)) {
         BOOST_TEST(!s.p.barred(s.now));
-        if (auto const q = s.p.pop_order(s.waiting, s.now)) {
+        if (auto const q = s.p.pop_command(s.waiting, s.now)) {
             ++tries;
             s.p.failed(q->number, false, s.now);
         }
-        s.now = std::max(s.now, s.p.next_order(s.waiting, s.now));
+        s.now = std::max(s.now, s.p.next_command(s.waiting, s.now));
         BOOST_TEST_REQUIRE(tries < 100);
     }
     BOOST_TEST(tries >= 5);
@@ -388,7 +388,7 @@ BOOST_AUTO_TEST_CASE(five_failures_are_an_outage_in_which_all_are_rejected) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     for (int i = 1; i <= 5; ++i) {
-        s.now = std::max(s.now, s.p.next_order(s.waiting, s.now));
+        s.now = std::max(s.now, s.p.next_command(s.waiting, s.now));
         auto const q = s.question();
         BOOST_TEST(s.p.failed(q.number, false, s.now) == (i == 5));
     }

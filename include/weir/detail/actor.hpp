@@ -3,11 +3,11 @@
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/chain/protocol.hpp>
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/errand.hpp>
+#include <weir/detail/deferred_work.hpp>
 #include <weir/detail/lifetime.hpp>
 #include <weir/detail/observed_events.hpp>
 #include <weir/detail/operation.hpp>
-#include <weir/detail/orders.hpp>
+#include <weir/detail/policy_commands.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/time.hpp>
 
@@ -23,7 +23,7 @@ namespace weir::detail {
 
 /// Runs a room as an actor: it decides which thread does what, and when. One lock joins three independent parts: the
 /// room, the wake-up protocol, which decides when a step is needed (`wakeup`), and the users that keep the actor alive
-/// (`lifetime`). Work outside the lock is an `errand`; it uses the `Host`, which knows executors and timers.
+/// (`lifetime`). Work outside the lock is an `deferred_work`; it uses the `Host`, which knows executors and timers.
 ///
 /// Each change is made by a `visit`, on any thread. A visit also does the work that its change makes due, in bounded
 /// portions: it serves the head and removes expired requests. The actor does the rest in `step()`, which runs on the
@@ -63,7 +63,7 @@ public:
 
     /// Handles the arrival of the step message.
     void step() noexcept {
-        errand e;
+        deferred_work e;
         {
             std::lock_guard lock(mutex_);
             wakeup_.step_arrived();
@@ -73,7 +73,7 @@ public:
     }
 
     void timer_expired(std::uint64_t epoch) noexcept {
-        errand e;
+        deferred_work e;
         {
             std::lock_guard lock(mutex_);
             wakeup_.timer_fired(epoch);
@@ -85,7 +85,7 @@ public:
     /// Handles the end of the context: no function is called any more, and all waiting operations are destroyed.
     /// Permits that are released later only do arithmetic.
     void context_ends() noexcept override {
-        errand last;
+        deferred_work last;
         typename Host::event_type nobody_works;
         bool wait = false;
         {
@@ -108,7 +108,7 @@ public:
     }
 
 protected:
-    using orders_type = orders<Room>;
+    using commands_type = policy_commands<Room>;
 
     template <class... RoomArgs>
     explicit actor(RoomArgs&&... args) : room_(std::forward<RoomArgs>(args)...) {}
@@ -133,7 +133,7 @@ protected:
         visit& operator=(visit const&) = delete;
         [[gnu::always_inline]] ~visit() {
             if (!has_event_ && (actor_.is_quiet() || (changes_nothing_ && actor_.can_wait())) &&
-                !actor_.has_order()) [[likely]]
+                !actor_.has_command()) [[likely]]
                 actor_.mutex_.unlock();
             else
                 end(actor_);
@@ -161,7 +161,7 @@ protected:
             return true;
         }
         [[gnu::noinline]] static void end(actor& a) noexcept {
-            errand e;
+            deferred_work e;
             a.plan(e);
             a.mutex_.unlock();
             a.carry_out(e);
@@ -180,7 +180,7 @@ protected:
     void begin_joint_section() noexcept { mutex_.lock(); }
     /// Returns whether `attend_to_joint_section` must follow: until then the actor and its context are kept.
     [[nodiscard]] bool end_joint_section() noexcept {
-        bool const must_be_attended = !is_quiet() || has_order() || !observed_.empty();
+        bool const must_be_attended = !is_quiet() || has_command() || !observed_.empty();
         if (must_be_attended)
             life_.work_begins();
         mutex_.unlock();
@@ -232,13 +232,13 @@ protected:
     }
     [[nodiscard]] bool is_dead() const noexcept { return life_.is_dead(); }
 
-    /// The object that carries out the orders of the policy. Change it only before the first use.
-    [[nodiscard]] orders_type& policy_orders() noexcept { return orders_; }
+    /// The object that carries out the commands of the policy. Change it only before the first use.
+    [[nodiscard]] commands_type& commands() noexcept { return commands_; }
 
 private:
     using life = lifetime<actor, Host>;
     using memory = decltype(std::declval<Room&>().take_spare_memory());
-    using errand = detail::errand<actor, Host, memory, orders_type>;
+    using deferred_work = detail::deferred_work<actor, Host, memory, commands_type>;
 
     // The maximum number of operations touched under one lock: by a step, and by any other call.
     static constexpr int step_budget = 256;
@@ -253,12 +253,12 @@ private:
         return !wakeup_.is_step_missing() && life_.is_in_use();
     }
 
-    [[nodiscard]] bool has_order() noexcept {
-        return !life_.is_dead() && orders_.is_due(room_, now_);
+    [[nodiscard]] bool has_command() noexcept {
+        return !life_.is_dead() && commands_.is_due(room_, now_);
     }
-    void take_order(errand& e) noexcept {
-        if (has_order())
-            e.order = orders_.take(room_, time_if(orders_type::exist));
+    void take_command(deferred_work& e) noexcept {
+        if (has_command())
+            e.command = commands_.take(room_, time_if(commands_type::exist));
     }
 
     [[nodiscard]] needs wants() noexcept {
@@ -272,7 +272,7 @@ private:
 
     /// Posts the step message if one is needed and none is posted.
     void send_for_step(needs const& n) {
-        if (!wakeup_.hear(n))
+        if (!wakeup_.update(n))
             return;
         try {
             life_.host().post(this->shared_from_this());
@@ -291,10 +291,10 @@ private:
     }
 
     /// Plans the work of a visit.
-    void plan(errand& e) noexcept {
+    void plan(deferred_work& e) noexcept {
         (life_.is_dead() ? e.dropped : e.completions).append(room_.outbox());
         room_.take_calls(e.calls);
-        take_order(e);
+        take_command(e);
         take_events(e);
         if (e.is_work())
             life_.work_begins();
@@ -305,14 +305,14 @@ private:
     }
 
     /// Plans the work of a step.
-    void plan_step(errand& e) noexcept {
+    void plan_step(deferred_work& e) noexcept {
         if (life_.is_dead() || wakeup_.is_arranging())
             return;
         int budget = step_budget;
         room_.settle(time(), budget);
         e.completions.append(room_.outbox());
         room_.take_calls(e.calls);
-        take_order(e);
+        take_command(e);
         take_events(e);
         auto const n = wants();
         e.arrangement = wakeup_.arrange(n);
@@ -325,14 +325,14 @@ private:
             plan_end(e);
     }
 
-    void take_events(errand& e) noexcept {
+    void take_events(deferred_work& e) noexcept {
         if (observed_.has_observer()) [[unlikely]]
             e.observed = observed_.take(room_.queueing().name, now_);
     }
     [[nodiscard]] observed_events take_observer() noexcept { return std::exchange(observed_, {}); }
 
     /// Plans the end of the host and of this object, if it is due.
-    void plan_end(errand& e) noexcept {
+    void plan_end(deferred_work& e) noexcept {
         if (!life_.let_go(what_is_left(), e.remains))
             return;
         wakeup_.stop();
@@ -347,15 +347,15 @@ private:
     }
 
     /// Does the planned work, and the work that results from it.
-    void carry_out(errand& e) noexcept {
+    void carry_out(deferred_work& e) noexcept {
         while (e.is_work()) {
-            e.run(*this, life_, orders_);
+            e.run(*this, life_, commands_);
             std::lock_guard lock(mutex_);
             work_is_done(e);
         }
     }
 
-    /// Records the results of an errand and plans the next one. Call under the lock, on the thread that ran `e`.
+    /// Records the results of deferred work, and plans more of it. Call under the lock, on the thread that ran `e`.
     ///
     /// Other threads may have changed anything while `e` ran without the lock. This function restores three invariants:
     /// - No completion is lost or reordered: completions that could not be posted return to the head of the outbox.
@@ -366,18 +366,18 @@ private:
     /// 1. `work_ends` comes first: until then `wants` and `let_go` keep the context and the host alive for this thread.
     /// 2. `arranged` comes before `wants`, because it corrects the assumptions of `wakeup` about the timer and the
     ///    guard. While `e` was arranging, other steps returned at once. So ask again in any case, even after success.
-    /// 3. A dead actor posts nothing: completions that failed to post are destroyed by one more errand.
+    /// 3. A dead actor posts nothing: completions that failed to post are destroyed by more deferred work.
     /// 4. `goes_on`: a step used up its budget and could not post the next one, so this thread continues as that step.
     /// 5. Three events change the needs: a failed post (retry it), an arrangement (see 2), and the end of this work
     ///    without a waiting request (release the guard that `wants` held for the worker).
     /// 6. If posting fails after a successful arrangement, this thread runs the step itself, because no later event is
     ///    certain. After a failed arrangement it must not: a host that keeps failing would make it loop. The next visit
     ///    retries.
-    /// 7. An errand carries out one order of the policy; `take_order` fetches the next.
+    /// 7. Deferred work carries out one command of the policy; `take_command` fetches the next.
     ///
     /// Each path ends in `work_begins` (the loop in `carry_out` continues) or `plan_end` (this may be the last worker).
     /// The exception is `plan_step` while another step is arranging: the thread of that step asks again afterwards.
-    void work_is_done(errand& e) noexcept {
+    void work_is_done(deferred_work& e) noexcept {
         life_.work_ends();
         bool const arranged = e.arrangement.has_value();
         if (arranged)
@@ -398,7 +398,7 @@ private:
             try_to_send_for_step(wants());
         if (arranged && e.held && e.armed && wakeup_.is_step_missing())
             return plan_step(e);
-        take_order(e);
+        take_command(e);
         if (e.is_work())
             return life_.work_begins();
         plan_end(e);
@@ -409,7 +409,7 @@ private:
     wakeup wakeup_;
     mutable time_point now_{};
     Room room_;
-    [[no_unique_address]] orders_type orders_{};
+    [[no_unique_address]] commands_type commands_{};
     observed_events observed_;
 };
 

@@ -42,7 +42,7 @@ public:
     using host_type = Host;
     using options_type = typename Room::options_type;
 
-    /// Whether the policy has orders, which a runner carries out.
+    /// Whether the policy has commands, which a runner carries out.
     static constexpr bool is_fed = requires { requires Room::is_fed; };
 
     template <class... HostArgs>
@@ -194,7 +194,7 @@ public:
                       [&](options_type wanted) {
                           change(wanted);
                           policy next(wanted);  // allocates, and takes over the old memory
-                          this->policy_orders().validate(next);
+                          this->commands().validate(next);
                           return next;
                       },
                       [this] { return visit(*this); },
@@ -280,7 +280,7 @@ public:
 
     /// Calls `change(room)` under the lock. `change` returns true if it may have made permits available.
     template <class Change>
-    void tell(Change change) noexcept {
+    void modify(Change change) noexcept {
         visit here(*this);
         if (change(room()))
             settle(time());
@@ -289,9 +289,9 @@ public:
     }
 
     /// Calls `change(room, now)` under the lock, at the time `at`; `change` may throw. Returns whether the resulting
-    /// orders are carried out.
+    /// commands are carried out.
     template <class Change>
-    bool tell_at(time_point at, Change change) {
+    bool modify_at(time_point at, Change change) {
         visit const here(*this);
         auto const now = this->time_at(at);
         change(room(), now);
@@ -299,13 +299,13 @@ public:
         return !this->is_dead();
     }
 
-    /// Makes `runner` carry out the orders of the policy from now on. Call it before any other function. Throws the
+    /// Makes `runner` carry out the commands of the policy from now on. Call it before any other function. Throws the
     /// exception of the runner if the runner cannot carry them out.
     template <class Runner>
     void fed_by(std::shared_ptr<Runner> runner)
         requires(is_fed)
     {
-        this->policy_orders().carried_out_by(std::move(runner), room().policy());
+        this->commands().carried_out_by(std::move(runner), room().policy());
     }
 
     void connect(cancel_link& link, operation& op) noexcept override {

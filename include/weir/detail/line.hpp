@@ -69,12 +69,12 @@ public:
     [[nodiscard]] chain_line* chains() const noexcept { return chains_.get(); }
     [[nodiscard]] bool has_chains() const noexcept { return chains_ && !chains_->empty(); }
 
-    void stand(chain_entry& e) noexcept {
-        chains_->stand(e);
+    void enter_queue(chain_entry& e) noexcept {
+        chains_->enter_queue(e);
         grow(e.count);
     }
-    void step_out(chain_entry& e) noexcept {
-        chains_->step_out(e);
+    void leave_queue(chain_entry& e) noexcept {
+        chains_->leave_queue(e);
         shrink(e.count);
     }
     /// Returns the first chain that stands here, if it goes before `next`, which is the next operation of the queue

@@ -40,7 +40,7 @@ public:
 
     /// Returns, after an event, whether the caller must post a step message now. If posting fails, the caller must call
     /// `post_failed()`.
-    [[nodiscard]] bool hear(needs const& n) noexcept;
+    [[nodiscard]] bool update(needs const& n) noexcept;
     void post_failed() noexcept;
 
     /// Records that the step message has arrived.
@@ -52,7 +52,7 @@ public:
     /// Returns what the host must do, if anything. The caller does it outside the lock and then calls `arranged`.
     /// Precondition: `!is_arranging()`.
     [[nodiscard]] std::optional<arrangement> arrange(needs const& n) noexcept;
-    /// Records the results of `arrange`; a failed part counts as not done. The caller must call `hear` next, since the
+    /// Records the results of `arrange`; a failed part counts as not done. The caller must call `update` next, since the
     /// needs may have changed meanwhile.
     void arranged(arrangement const& a, bool hold_succeeded, bool timer_succeeded) noexcept;
 
@@ -72,7 +72,7 @@ public:
 
 private:
     [[nodiscard]] bool must_move_timer(needs const& n) const noexcept;
-    void note_rest() noexcept;
+    void update_rest() noexcept;
 
     bool at_rest_ = true;
     bool step_posted_ = false;

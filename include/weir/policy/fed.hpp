@@ -222,14 +222,14 @@ public:
         std::uint64_t number = 0;
         duration timeout{};  ///< the time limit for the reply
     };
-    /// An order to give back permits that could be used since `since`, on the clock of the store.
+    /// A command to give back permits that could be used since `since`, on the clock of the store.
     struct give_back {
         shared_bucket bucket;
         amount count = 0;
         std::int64_t since = 0;
         duration timeout{};  ///< the time limit for the attempt
     };
-    using order_type = std::variant<question, give_back>;
+    using command_type = std::variant<question, give_back>;
 
     /// The reply of a store to a question.
     struct answer {
@@ -244,14 +244,14 @@ public:
         bool lost = false;
     };
 
-    /// The interface that carries orders out.
+    /// The interface that carries commands out.
     class runner {
     public:
-        /// Throws unless it can carry out the orders of such a policy. Called from any thread, under no lock.
+        /// Throws unless it can carry out the commands of such a policy. Called from any thread, under no lock.
         virtual void validate(fed const& p) const = 0;
 
-        /// Starts an order. Called from any thread, under no lock. It reports the result of a question once.
-        virtual void carry_out(order_type const& order) noexcept = 0;
+        /// Starts a command. Called from any thread, under no lock. It reports the result of a question once.
+        virtual void carry_out(command_type const& command) noexcept = 0;
 
     protected:
         ~runner() = default;
@@ -276,8 +276,8 @@ public:
 
     // The members of a policy whose permits come from elsewhere.
 
-    [[nodiscard]] time_point next_order(demand const& d, time_point now) const noexcept;
-    [[nodiscard]] std::optional<order_type> pop_order(demand const& d, time_point now) noexcept;
+    [[nodiscard]] time_point next_command(demand const& d, time_point now) const noexcept;
+    [[nodiscard]] std::optional<command_type> pop_command(demand const& d, time_point now) noexcept;
     bool elapse(time_point now) noexcept;
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
     [[nodiscard]] bool must_go_on() const noexcept { return next_lapse() != never; }

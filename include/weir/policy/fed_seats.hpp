@@ -111,7 +111,7 @@ public:
         amount max = 0;
         duration timeout{};  ///< the time limit for the reply
     };
-    using order_type = question;
+    using command_type = question;
 
     /// The reply of a store to a question.
     struct answer {
@@ -130,7 +130,7 @@ public:
         virtual void validate(fed_seats const& p) const = 0;
 
         /// Starts an order. Called from any thread, under no lock. It reports the result of a question once.
-        virtual void carry_out(order_type const& order) noexcept = 0;
+        virtual void carry_out(command_type const& order) noexcept = 0;
 
     protected:
         ~runner() = default;
@@ -155,8 +155,8 @@ public:
 
     // The members of a policy whose permits come from elsewhere.
 
-    [[nodiscard]] time_point next_order(demand const& d, time_point now) const noexcept;
-    [[nodiscard]] std::optional<question> pop_order(demand const& d, time_point now) noexcept;
+    [[nodiscard]] time_point next_command(demand const& d, time_point now) const noexcept;
+    [[nodiscard]] std::optional<question> pop_command(demand const& d, time_point now) noexcept;
     bool elapse(time_point now) noexcept;
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
 

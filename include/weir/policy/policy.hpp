@@ -216,13 +216,13 @@ struct demand {
 
 /// A policy whose permits come from elsewhere, such as from a server.
 ///
-/// A request to that server is an order. The limiter takes an order from the policy and has it carried out outside its
-/// lock. It checks for orders after every call that may produce one, so the policy need not announce them.
+/// A request to that server is a command. The limiter takes a command from the policy and has it carried out outside its
+/// lock. It checks for commands after every call that may produce one, so the policy need not announce them.
 ///
-/// - `P::order_type`: the type of an order.
-/// - `p.next_order(d, now)`: returns when the next order is due, or when time alone changes the state: `now` or earlier
+/// - `P::command_type`: the type of a command.
+/// - `p.next_command(d, now)`: returns when the next command is due, or when time alone changes the state: `now` or earlier
 ///   if that is now, `never` if neither will happen.
-/// - `p.pop_order(d, now)`: returns the next order, if one is due.
+/// - `p.pop_command(d, now)`: returns the next command, if one is due.
 /// - `p.elapse(now)`: applies the changes that time alone made. Returns true if the limiter may have to reject waiting
 ///   requests.
 /// - `p.barred(now)`: returns until when requests are rejected with `errc::unavailable`, if they are. It does not apply
@@ -234,9 +234,9 @@ struct demand {
 // clang-format off
 template <class P>
 concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, time_point now) {
-    typename P::order_type;
-    { c.next_order(d, now) } noexcept -> std::same_as<time_point>;
-    { p.pop_order(d, now) } noexcept -> std::same_as<std::optional<typename P::order_type>>;
+    typename P::command_type;
+    { c.next_command(d, now) } noexcept -> std::same_as<time_point>;
+    { p.pop_command(d, now) } noexcept -> std::same_as<std::optional<typename P::command_type>>;
     { p.elapse(now) } noexcept -> std::same_as<bool>;
     { c.barred(now) } noexcept -> std::same_as<std::optional<time_point>>;
     { c.must_go_on() } noexcept -> std::same_as<bool>;

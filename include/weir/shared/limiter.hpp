@@ -35,12 +35,12 @@ inline void put(store& e, std::string const& name, policy::fed_seats::question c
     e.async_hold(name, q, std::move(hear));
 }
 
-/// Carries the orders of one limiter to its store, and the results back.
+/// Carries the commands of one limiter to its store, and the results back.
 template <class Policy, class Core, class Clock>
 class shared_runner final
     : public Policy::runner,
       public std::enable_shared_from_this<shared_runner<Policy, Core, Clock>> {
-    using order_type = typename Policy::order_type;
+    using command_type = typename Policy::command_type;
     using question = typename Policy::question;
     using answer = typename Policy::answer;
 
@@ -56,13 +56,13 @@ public:
             throw std::invalid_argument("weir: this store does not support seats");
     }
 
-    void carry_out(order_type const& order) noexcept override {
-        if constexpr (std::is_same_v<order_type, question>)
-            ask(order);
-        else if (auto const* const q = std::get_if<question>(&order))
+    void carry_out(command_type const& command) noexcept override {
+        if constexpr (std::is_same_v<command_type, question>)
+            ask(command);
+        else if (auto const* const q = std::get_if<question>(&command))
             ask(*q);
         else
-            give_back(std::get<store::give_back>(order));
+            give_back(std::get<store::give_back>(command));
     }
 
     /// Returns the error of the last question, if it failed.
@@ -102,7 +102,7 @@ private:
         if (auto const core = core_.lock()) {
             auto const now =
                 time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
-            goes_on = core->tell_at(now, [&](auto& room, time_point t) {
+            goes_on = core->modify_at(now, [&](auto& room, time_point t) {
                 is_used = room.live() != 0;
                 is_told = lending_policy<Policy> || !room.is_gone();
                 auto& p = room.policy();

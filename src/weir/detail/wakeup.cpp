@@ -2,24 +2,24 @@
 
 namespace weir::detail {
 
-bool wakeup::hear(needs const& n) noexcept {
+bool wakeup::update(needs const& n) noexcept {
     bool const wanted = n.due || n.waiting != held_ || must_move_timer(n);
     if (!wanted || stopped_ || step_posted_) {
         step_missing_ = false;
     } else {
         step_posted_ = true;
         step_missing_ = false;
-        note_rest();
+        update_rest();
         return true;
     }
-    note_rest();
+    update_rest();
     return false;
 }
 
 void wakeup::post_failed() noexcept {
     step_posted_ = false;
     step_missing_ = true;
-    note_rest();
+    update_rest();
 }
 
 void wakeup::timer_fired(std::uint64_t epoch) noexcept {
@@ -27,7 +27,7 @@ void wakeup::timer_fired(std::uint64_t epoch) noexcept {
         return;
     last_alarm_ = timer_at_;
     timer_at_ = never;
-    note_rest();
+    update_rest();
 }
 
 std::optional<wakeup::arrangement> wakeup::arrange(needs const& n) noexcept {
@@ -38,7 +38,7 @@ std::optional<wakeup::arrangement> wakeup::arrange(needs const& n) noexcept {
         a.timer = timer_at_ = n.next;
         a.epoch = ++epoch_;
     }
-    note_rest();
+    update_rest();
     if (!a.hold && !a.timer)
         return std::nullopt;
     arranging_ = true;
@@ -51,7 +51,7 @@ void wakeup::arranged(arrangement const& a, bool hold_succeeded, bool timer_succ
         held_ = !*a.hold;
     if (a.timer && !timer_succeeded)
         timer_at_ = never;
-    note_rest();
+    update_rest();
 }
 
 void wakeup::stop() noexcept {
@@ -59,7 +59,7 @@ void wakeup::stop() noexcept {
     step_missing_ = held_ = false;
     timer_at_ = never;
     ++epoch_;
-    note_rest();
+    update_rest();
 }
 
 // A timer that would fire too early stays armed: that does no harm, and a change has a cost.
@@ -67,7 +67,7 @@ bool wakeup::must_move_timer(needs const& n) const noexcept {
     return n.next < timer_at_ || (n.next == never && timer_at_ != never);
 }
 
-void wakeup::note_rest() noexcept {
+void wakeup::update_rest() noexcept {
     at_rest_ = !held_ && !step_missing_ && timer_at_ == never;
 }
 

@@ -308,7 +308,7 @@ bool fed::is_running_out(time_point now) const noexcept {
     return stats_.prefetch != 0 && is_brisk(now) && held(now) < (stats_.prefetch + 3) / 4;
 }
 
-time_point fed::next_order(demand const& d, time_point now) const noexcept {
+time_point fed::next_command(demand const& d, time_point now) const noexcept {
     if (return_count_ != 0 || has_spare(d, now))
         return now;
     auto const next =
@@ -349,7 +349,7 @@ time_point fed::next_question(demand const& d, time_point now) const noexcept {
     return earliest;
 }
 
-std::optional<fed::order_type> fed::pop_order(demand const& d, time_point now) noexcept {
+std::optional<fed::command_type> fed::pop_command(demand const& d, time_point now) noexcept {
     if (d.all == 0)
         elapse(now);  // no waiting request has to be rejected
     for (std::size_t i = 0; i != lot_count_; ++i) {

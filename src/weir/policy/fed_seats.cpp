@@ -126,7 +126,7 @@ bool fed_seats::lacks_seats(demand const& d, time_point now) const noexcept {
     return lacks_for_head(d, now) || held_ < used_ + owed_;
 }
 
-time_point fed_seats::next_order(demand const& d, time_point now) const noexcept {
+time_point fed_seats::next_command(demand const& d, time_point now) const noexcept {
     auto const lapses = fence_ != no_fence ? until_ : never;
     auto const order = asking_ ? later(last_.sent, options_.timeout) : next_question(d, now);
     return std::min(order, lapses);
@@ -148,7 +148,8 @@ time_point fed_seats::next_question(demand const& d, time_point now) const noexc
     return at == never ? never : std::max({at, now, backoff_.retry_at()});
 }
 
-std::optional<fed_seats::question> fed_seats::pop_order(demand const& d, time_point now) noexcept {
+std::optional<fed_seats::question> fed_seats::pop_command(demand const& d,
+                                                          time_point now) noexcept {
     bool const has_lapsed = fence_ != no_fence && now >= until_;
     if (asking_ || has_lapsed || next_question(d, now) > now)
         return std::nullopt;

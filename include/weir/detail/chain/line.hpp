@@ -20,8 +20,8 @@ public:
     // All waiting chains that name this limiter, in order of arrival, in any queue.
 
     [[nodiscard]] bool empty() const noexcept { return registered_.empty(); }
-    void enroll(chain_entry& e) noexcept { registered_.push_back(e); }
-    void strike(chain_entry& e) noexcept {
+    void register_entry(chain_entry& e) noexcept { registered_.push_back(e); }
+    void unregister_entry(chain_entry& e) noexcept {
         if (sweep_ == &e)
             sweep_ = registered_.after(e);
         static_cast<list_hook<in_register>&>(e).unlink();
@@ -40,15 +40,15 @@ public:
 
     // The chains in the queue of this limiter, each in the position of its arrival.
 
-    void stand(chain_entry& e) noexcept {
+    void enter_queue(chain_entry& e) noexcept {
         standing_.insert(e);
         asked_ += e.count;
-        e.stands = true;
+        e.in_queue = true;
     }
-    void step_out(chain_entry& e) noexcept {
+    void leave_queue(chain_entry& e) noexcept {
         standing_.erase(standing_.iterator_to(e));
         asked_ -= e.count;
-        e.stands = false;
+        e.in_queue = false;
     }
     [[nodiscard]] chain_entry* first() const noexcept { return first_of(standing_); }
     [[nodiscard]] amount asked() const noexcept { return asked_; }

@@ -84,20 +84,20 @@ public:
     void evict(chain_entry const& e) noexcept override {
         here([&](auto& room, time_point now) { room.evict(e, now); });
     }
-    void enroll(chain_entry& e) noexcept override {
-        here([&](auto& room, time_point now) { room.enroll(e, now); });
+    void register_entry(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point now) { room.register_entry(e, now); });
     }
-    void strike(chain_entry& e) noexcept override {
-        here([&](auto& room, time_point now) { room.strike(e, now); });
+    void unregister_entry(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point now) { room.unregister_entry(e, now); });
     }
-    void stand(chain_entry& e) noexcept override {
-        here([&](auto& room, time_point now) { room.stand(e, now); });
+    void enter_queue(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point now) { room.enter_queue(e, now); });
     }
-    void step_out(chain_entry& e) noexcept override {
-        here([&](auto& room, time_point now) { room.step_out(e, now); });
+    void leave_queue(chain_entry& e) noexcept override {
+        here([&](auto& room, time_point now) { room.leave_queue(e, now); });
     }
-    void look_again(chain_entry const& e) noexcept override {
-        here([&](auto& room, time_point now) { room.look_again(e, now); });
+    void reschedule(chain_entry const& e) noexcept override {
+        here([&](auto& room, time_point now) { room.reschedule(e, now); });
     }
     [[nodiscard]] chain_line& chains(chain_entry const& e) noexcept override {
         return *here([&](auto& room, time_point) { return &room.chains_of(e); });

@@ -79,20 +79,20 @@ public:
     /// Counts a rejection, and returns what the limiter reports about it.
     virtual rejected reject(chain_entry const& e, error_code ec, duration ready_in) noexcept = 0;
 
-    /// Reserves the memory that `enroll` and `stand` need; returns false as `admit` does. May throw. If `enroll` does
-    /// not follow, `strike` must.
+    /// Reserves the memory that `register_entry` and `enter_queue` need; returns false as `admit` does. May throw. If `register_entry` does
+    /// not follow, `unregister_entry` must.
     [[nodiscard]] virtual bool prepare(chain_entry& e) = 0;
     /// Returns whether the queue has space for one more.
     [[nodiscard]] virtual bool has_place(chain_entry const& e) noexcept = 0;
     /// Drops the requests that make way for `e` here.
     virtual void evict(chain_entry const& e) noexcept = 0;
-    /// `enroll` makes it wait, outside the queue; `strike` ends the wait.
-    virtual void enroll(chain_entry& e) noexcept = 0;
-    virtual void strike(chain_entry& e) noexcept = 0;
-    virtual void stand(chain_entry& e) noexcept = 0;
-    virtual void step_out(chain_entry& e) noexcept = 0;
+    /// `register_entry` makes it wait, outside the queue; `unregister_entry` ends the wait.
+    virtual void register_entry(chain_entry& e) noexcept = 0;
+    virtual void unregister_entry(chain_entry& e) noexcept = 0;
+    virtual void enter_queue(chain_entry& e) noexcept = 0;
+    virtual void leave_queue(chain_entry& e) noexcept = 0;
     /// Records that a claim has examined it and leaves it waiting: its next wake-up may be at another time.
-    virtual void look_again(chain_entry const& e) noexcept = 0;
+    virtual void reschedule(chain_entry const& e) noexcept = 0;
     [[nodiscard]] virtual chain_line& chains(chain_entry const& e) noexcept = 0;
     /// Posts a step of the limiter's actor if it is needed. May throw.
     virtual void summon() = 0;
@@ -101,7 +101,7 @@ public:
 
     /// Makes the limiter call the chain when `at` has passed.
     virtual void set_alarm(chain_operation& op, time_point at) noexcept = 0;
-    /// Completes the chain, which holds its outcome. Call it before `strike`.
+    /// Completes the chain, which holds its outcome. Call it before `unregister_entry`.
     virtual void complete(chain_operation& op) noexcept = 0;
 
 protected:

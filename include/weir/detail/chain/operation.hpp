@@ -51,7 +51,7 @@ struct chain_entry
     std::uint64_t number = 0;  // of its arrival at this limiter; 0 before that
     time_point since{};        // by the clock of this limiter
     void* line = nullptr;      // where it waits
-    bool stands = false;       // in the queue of this limiter
+    bool in_queue = false;     // in the queue of this limiter
     bool ready = false;        // this limiter allowed the chain in the last claim
 
     permit granted;

@@ -66,7 +66,7 @@ public:
     [[nodiscard]] std::uint64_t configure(versioned_rule const& next, std::uint64_t hash,
                                           time_point now) {
         return slots().change_rule(next, hash, now, [&](line_type& l) {
-            this->tell(l);
+            this->apply_events(l);
             event const here(*this, &l, now);
             line_events::reprice(l);
         });

@@ -127,8 +127,9 @@ public:
         if (!has_shared() || !bounds_->is_full()) [[likely]]
             return own;
         bool has_place = false;
-        own.core->tell_at(now(),
-                          [&](auto& room, time_point t) { has_place = room.has_place(who, t); });
+        own.core->modify_at(now(), [&](auto& room, time_point t) {
+            has_place = room.has_place(who, t);
+        });
         return has_place ? own : parts_.back();
     }
     /// Returns the part that holds the state of the key, or would hold it.
@@ -195,7 +196,7 @@ private:
                 for (auto at = i + 1; at != 0; at = batch[at - 1].next)
                     f(look_up(keys[at - 1], batch[at - 1].hash), static_cast<std::size_t>(at - 1));
             };
-            parts_[batch[i].shard].core->tell_at(now, [&](auto& room, time_point t) {
+            parts_[batch[i].shard].core->modify_at(now, [&](auto& room, time_point t) {
                 each_of_shard([&](auto const& who, std::size_t) { room.expect(who); });
                 each_of_shard([&](auto const& who, std::size_t) { room.expect_entry(who); });
                 each_of_shard([&](auto const& who, std::size_t at) {
@@ -208,7 +209,7 @@ private:
         }
         if (without_place.none())
             return;
-        parts_.back().core->tell_at(now, [&](auto& room, time_point t) {
+        parts_.back().core->modify_at(now, [&](auto& room, time_point t) {
             for (std::size_t i = 0; i != keys.size(); ++i) {
                 if (without_place[i])
                     permits[i] = room.try_enter(1, t, ignored, look_up(keys[i], batch[i].hash));

@@ -195,14 +195,14 @@ public:
 
     // Lines with work. The lines that have missed an event come first in the list.
 
-    void told(line_type& l, std::uint64_t epoch) noexcept {
+    void mark_current(line_type& l, std::uint64_t epoch) noexcept {
         l.epoch = epoch;
         static_cast<list_hook<in_lines>&>(l).unlink();
         lines_.push_back(l);
     }
     template <class F>
-    void each_untold(std::uint64_t epoch, int& budget, F f) noexcept {
-        for (; budget > 0 && has_untold(epoch); --budget)
+    void each_outdated(std::uint64_t epoch, int& budget, F f) noexcept {
+        for (; budget > 0 && has_outdated(epoch); --budget)
             f(lines_.front());
     }
     template <class F>
@@ -210,7 +210,9 @@ public:
         for (; budget > 0 && !due_.empty() && due_.begin()->at <= now; --budget)
             f(*due_.begin());
     }
-    [[nodiscard]] bool is_work_due(std::uint64_t epoch) const noexcept { return has_untold(epoch); }
+    [[nodiscard]] bool is_work_due(std::uint64_t epoch) const noexcept {
+        return has_outdated(epoch);
+    }
     template <class Next>
     [[nodiscard]] time_point next_at(Next) const noexcept {
         return due_.empty() ? never : due_.begin()->at;
@@ -304,7 +306,7 @@ private:
         timed_ = timed_ || rule.timed();
         times_leave_ = times_leave_ || weir::times_leave(rule);
     }
-    [[nodiscard]] bool has_untold(std::uint64_t epoch) const noexcept {
+    [[nodiscard]] bool has_outdated(std::uint64_t epoch) const noexcept {
         return !lines_.empty() && lines_.front().epoch != epoch;
     }
     void schedule(line_type& l, time_point at) noexcept {

@@ -236,7 +236,7 @@ private:
         void put_in(Add add) noexcept {
             auto* const owner = std::exchange(owner_, nullptr);
             bool added = false;
-            owner->core_->tell([&](auto& room) {
+            owner->core_->modify([&](auto& room) {
                 added = add(room.policy());
                 if (added)
                     static_cast<void>(item_.release());
@@ -325,7 +325,7 @@ private:
 
     template <class F>
     void tell(F f) noexcept {
-        core_->tell([&](auto& room) {
+        core_->modify([&](auto& room) {
             f(room.policy());
             return false;
         });

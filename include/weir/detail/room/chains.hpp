@@ -123,35 +123,35 @@ public:
         event const here(*this, &line_of(e), now);
         this->evict_for(line_of(e), e.asked_for(), now);
     }
-    void enroll(chain_entry& e, time_point now) noexcept {
+    void register_entry(chain_entry& e, time_point now) noexcept {
         event const here(*this, &line_of(e), now);
         e.number = parts().take_number();
         e.since = now;
         ++parts().chains;
-        chains_of(e).enroll(e);
+        chains_of(e).register_entry(e);
     }
-    void strike(chain_entry& e, time_point now) noexcept {
+    void unregister_entry(chain_entry& e, time_point now) noexcept {
         if (!e.line)
             return;
         event const here(*this, &line_of(e), now);
-        if (e.stands)
+        if (e.in_queue)
             leave_line(e);
         if (std::exchange(e.number, 0) != 0) {
-            chains_of(e).strike(e);
+            chains_of(e).unregister_entry(e);
             --parts().chains;
         }
         e.line = nullptr;
     }
-    void stand(chain_entry& e, time_point now) noexcept {
+    void enter_queue(chain_entry& e, time_point now) noexcept {
         event const here(*this, &line_of(e), now);
-        line_of(e).stand(e);
+        line_of(e).enter_queue(e);
         parts().count_arrival(e.count);
     }
-    void step_out(chain_entry& e, time_point now) noexcept {
+    void leave_queue(chain_entry& e, time_point now) noexcept {
         event const here(*this, &line_of(e), now);
         leave_line(e);
     }
-    void look_again(chain_entry const& e, time_point now) noexcept { this->rest(line_of(e), now); }
+    void reschedule(chain_entry const& e, time_point now) noexcept { this->rest(line_of(e), now); }
     [[nodiscard]] static chain_line& chains_of(chain_entry const& e) noexcept {
         return *line_of(e).chains();
     }
@@ -171,11 +171,11 @@ private:
     [[nodiscard]] auto slot_of(chain_entry const& e, Who const&... who) noexcept {
         if (!e.line)
             return this->find(who...);
-        this->tell(line_of(e));
+        this->apply_events(line_of(e));
         return slots().slot_of(line_of(e));
     }
     void leave_line(chain_entry& e) noexcept {
-        line_of(e).step_out(e);
+        line_of(e).leave_queue(e);
         parts().count_departure(e.count);
     }
 };

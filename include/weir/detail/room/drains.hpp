@@ -24,7 +24,7 @@ public:
     /// Completes operations, until `budget` operations were touched.
     void serve(bool is_idle, int& budget, operation_list& outbox) noexcept {
         for (; is_idle && budget > 0 && !empty(); --budget)
-            tell_first(outbox);
+            complete_first(outbox);
     }
 };
 

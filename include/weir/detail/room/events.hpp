@@ -39,14 +39,14 @@ public:
     /// Rejects newcomers and all requests in the lines.
     void close() noexcept {
         this->admit_only(admission::none);
-        this->tell_all([](line_events& e) { e.close(); });
+        this->apply_to_all([](line_events& e) { e.close(); });
     }
 
     /// Cancels all operations that are waiting now.
     void cancel_all() noexcept {
         of_drains().cancel_before(parts().next_number);
         of_watchers().cancel_before(parts().next_number);
-        this->tell_all([](line_events& e) { e.cancel_all(); });
+        this->apply_to_all([](line_events& e) { e.cancel_all(); });
     }
 
     /// Records that the limiter object was destroyed: all waiting operations are rejected.
@@ -59,7 +59,7 @@ public:
     /// Records that grant times have changed: all requests in the lines are examined again.
     void reprice() noexcept {
         this->count_seats();
-        this->tell_all([](line_events& e) { e.reprice(); });
+        this->apply_to_all([](line_events& e) { e.reprice(); });
     }
 
     /// Grants nothing until `end`, or until a later time that was set before.
@@ -75,14 +75,14 @@ public:
     /// Adopts other queue options; waiting requests stay.
     void set_queueing(queue_options const& next) noexcept {
         parts().queueing = next;
-        this->tell_all([](line_events& e) { e.queueing_changes(); });
+        this->apply_to_all([](line_events& e) { e.queueing_changes(); });
     }
 
     /// Cancels one operation, or records the cancellation before it waits.
     void cancel(operation& op, time_point now) noexcept {
         if (op.at == place::queue || op.at == place::chained) {
             auto& l = this->waiting_line_of(op);
-            this->tell(l);
+            this->apply_events(l);
             event const here(*this, &l, now);
             if (op.at == place::queue)
                 return this->drop(l, op, boost::asio::error::operation_aborted, now);
@@ -95,16 +95,16 @@ public:
         }
     }
 
-    // Orders, for a policy that is fed from outside.
+    // Commands of a policy that is fed from outside.
 
     /// Returns whether no request will follow.
     [[nodiscard]] bool is_gone() const noexcept { return of_drains().is_gone(); }
 
-    [[nodiscard]] bool has_order(time_point now) noexcept {
-        return this->policy().next_order(what_waits(now), now) <= now;
+    [[nodiscard]] bool has_command(time_point now) noexcept {
+        return this->policy().next_command(what_waits(now), now) <= now;
     }
-    [[nodiscard]] auto pop_order(time_point now) noexcept {
-        return this->policy().pop_order(what_waits(now), now);
+    [[nodiscard]] auto pop_command(time_point now) noexcept {
+        return this->policy().pop_command(what_waits(now), now);
     }
 
     // Events without a call.
@@ -118,8 +118,8 @@ public:
         }
         of_drains().sweep(budget, this->outbox());
         of_watchers().sweep(budget, this->outbox());
-        slots().each_untold(this->epoch(), budget, [&](line_type& l) {
-            this->tell(l);
+        slots().each_outdated(this->epoch(), budget, [&](line_type& l) {
+            this->apply_events(l);
             event const here(*this, &l, now);
             this->examine(l, now, budget);
         });
@@ -143,9 +143,9 @@ public:
             {slots().next_at([&](line_type& l) { return this->next_event(l, now); }),
              parts().deadlines.next(), of_watchers().next_event(this->seen_by_watchers()), never});
         if constexpr (base::is_fed) {
-            n.next = std::min(n.next, this->policy().next_order(what_waits(now), now));
+            n.next = std::min(n.next, this->policy().next_command(what_waits(now), now));
             if (this->pause().is_on(now) && this->waiting() != 0)
-                n.next = std::min(n.next, this->pause().from(now));  // then requests need orders
+                n.next = std::min(n.next, this->pause().from(now));  // then requests need commands
         }
         n.due = slots().is_work_due(this->epoch()) || !this->outbox().empty() || n.next <= now ||
                 of_watchers().is_due(this->seen_by_watchers(), now) ||

@@ -28,7 +28,7 @@ public:
     using policy_type = typename Slots::policy_type;
     using options_type = typename Slots::options_type;
 
-    /// Whether the policy has orders, which a runner carries out.
+    /// Whether the policy has commands, which a runner carries out.
     static constexpr bool is_fed = Slots::is_fed;
 
     grants(grants const&) = delete;

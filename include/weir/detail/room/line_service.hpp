@@ -40,7 +40,7 @@ protected:
         auto const s = slots().find(who...);
         if constexpr (!base::is_one) {
             if (auto* const l = s.line()) [[unlikely]]
-                tell(*l);
+                apply_events(*l);
         }
         return s;
     }
@@ -76,16 +76,16 @@ protected:
     // Events for all lines. A limiter without keys has one line, which they reach at once.
 
     template <class Event>
-    void tell_all(Event what) noexcept {
+    void apply_to_all(Event what) noexcept {
         what(events_);
         if constexpr (base::is_one)
-            tell(slots().line());
+            apply_events(slots().line());
     }
-    void tell(line_type& l) noexcept {
+    void apply_events(line_type& l) noexcept {
         if (l.epoch == epoch())
             return;
         events_.apply(l, parts());
-        slots().told(l, epoch());
+        slots().mark_current(l, epoch());
     }
     [[nodiscard]] std::uint64_t epoch() const noexcept { return events_.epoch(); }
 
@@ -94,7 +94,7 @@ protected:
     /// Ends the wait of `op`, whose deadline has passed. Calls a chain, which examines itself.
     void expire(operation& op, time_point now) noexcept {
         auto& l = waiting_line_of(op);
-        tell(l);
+        apply_events(l);
         event const here(*this, &l, now);
         if (op.at == operation::place::chained)
             l.chains()->call(static_cast<chain_operation&>(op));

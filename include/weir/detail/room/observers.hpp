@@ -65,7 +65,7 @@ public:
     void clear_out(operation_list& outbox) noexcept {
         gone_ = true;
         while (!line_.empty())
-            tell_first(outbox);
+            complete_first(outbox);
     }
 
 protected:
@@ -74,7 +74,9 @@ protected:
 
     [[nodiscard]] operation& front() const noexcept { return line_.front(); }
     /// Completes the first operation: its event has occurred, and the outcome is in it.
-    void tell_first(operation_list& outbox) noexcept { take_out(front(), front().error, outbox); }
+    void complete_first(operation_list& outbox) noexcept {
+        take_out(front(), front().error, outbox);
+    }
 
 private:
     static void take_out(operation& op, error_code ec, operation_list& outbox) noexcept {

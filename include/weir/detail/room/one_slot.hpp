@@ -29,7 +29,7 @@ namespace weir::detail {
 /// | `s.has_place(slot, now, who...)`, `s.has_place(slot, now, permit_origin)` | store the slot unless it is stored; false if there is no space for it |
 /// | `s.open(slot, options, epoch)` | the line of a stored slot, made if there is none. May throw, without an effect |
 /// | `s.rest(line, next)`         | after each event in a line: give it up if it is not needed, or schedule it for `next(line)` |
-/// | `s.each_untold(epoch, budget, f)`, `s.each_due(now, budget, f)` | call `f(line)` for lines with work, until the budget is spent |
+/// | `s.each_outdated(epoch, budget, f)`, `s.each_due(now, budget, f)` | call `f(line)` for lines with work, until the budget is spent |
 /// | `s.is_work_due(epoch)`, `s.next_at(next)` | whether a line has work that depends on no time; and when a line has work otherwise |
 /// | `s.retain(key)`, `s.release(key)` | count the permit objects that carry this key                          |
 /// | `s.count(slot, is_rejected, who...)`, `s.count_rejection(line, ec)` | count a newcomer; and the end of one that was counted |
@@ -96,9 +96,9 @@ public:
 
     template <class Next>
     static void rest(line_type&, Next) noexcept {}
-    static void told(line_type& l, std::uint64_t epoch) noexcept { l.epoch = epoch; }
+    static void mark_current(line_type& l, std::uint64_t epoch) noexcept { l.epoch = epoch; }
     template <class F>
-    void each_untold(std::uint64_t, int&, F f) noexcept {
+    void each_outdated(std::uint64_t, int&, F f) noexcept {
         f(line_);
     }
     template <class F>

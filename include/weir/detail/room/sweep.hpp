@@ -78,7 +78,7 @@ public:
             return errc::closed;
         if (cancels(op.number))
             return boost::asio::error::operation_aborted;
-        return reprices_ ? look_again_at(op, policy, p, ahead, now) : error_code();
+        return reprices_ ? examine(op, policy, p, ahead, now) : error_code();
     }
     /// Returns why the next request of the walk must leave; no error if it stays. `in_order`: requests are always
     /// served in order of arrival.
@@ -103,9 +103,8 @@ private:
 
     // Returns whether it can still be granted, and in time.
     template <class Policy>
-    [[nodiscard]] static error_code look_again_at(operation const& op, Policy const& policy,
-                                                  pause const& p, amount ahead,
-                                                  time_point now) noexcept {
+    [[nodiscard]] static error_code examine(operation const& op, Policy const& policy,
+                                            pause const& p, amount ahead, time_point now) noexcept {
         bool const fits = op.count <= policy.capacity();
         auto const ready = fits ? p.ready_at(policy, op.count, ahead, now) : unknown;
         if constexpr (fed_policy<Policy>) {

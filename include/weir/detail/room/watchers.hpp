@@ -15,15 +15,15 @@ namespace weir::detail {
 
 /// The type of the events that a policy reports to its watchers.
 template <class Policy>
-struct told_by {
+struct reported_by {
     using type = overdue;
 };
 template <eventful_policy Policy>
-struct told_by<Policy> {
+struct reported_by<Policy> {
     using type = typename Policy::event_type;
 };
 template <lending_policy Policy>
-struct told_by<Policy> {
+struct reported_by<Policy> {
     using type = ticket;  // of the permits whose loss the operation awaits
 };
 
@@ -40,7 +40,7 @@ struct watched {
 template <class Policy>
 class watchers : public observers {
 public:
-    using told = typename told_by<Policy>::type;
+    using reported = typename reported_by<Policy>::type;
 
     watchers() noexcept : observers(operation::place::watching) {}
 
@@ -51,7 +51,7 @@ public:
         if (observers::decide(op))
             return true;
         bool const is_next = lending_policy<Policy> || empty();
-        if (!is_next || !tell(op, g, now))
+        if (!is_next || !report(op, g, now))
             return false;
         op.detach();
         return true;
@@ -59,8 +59,8 @@ public:
 
     /// Completes operations for which there is a report, until `budget` operations were touched.
     void serve(watched<Policy> g, time_point now, int& budget, operation_list& outbox) noexcept {
-        for (; budget > 0 && !empty() && tell(first(), g, now); --budget)
-            tell_first(outbox);
+        for (; budget > 0 && !empty() && report(first(), g, now); --budget)
+            complete_first(outbox);
     }
 
     [[nodiscard]] bool is_due([[maybe_unused]] watched<Policy> g,
@@ -72,7 +72,7 @@ public:
         if constexpr (eventful_policy<Policy>)
             return g.policy.has_event();
         else if constexpr (lending_policy<Policy>)
-            return tell(first(), g, now);
+            return report(first(), g, now);
         else
             return false;
     }
@@ -86,13 +86,13 @@ public:
     }
 
 private:
-    using watching_operation = watch_operation<told>;
+    using watching_operation = watch_operation<reported>;
 
     [[nodiscard]] watching_operation& first() const noexcept {
         return static_cast<watching_operation&>(front());
     }
 
-    static bool tell(overdue_operation& op, watched<Policy> g, time_point now) noexcept {
+    static bool report(overdue_operation& op, watched<Policy> g, time_point now) noexcept {
         if constexpr (watchful_policy<Policy>) {
             if (auto const found = g.policy.pop_overdue(now)) {
                 op.found = *found;
@@ -102,7 +102,7 @@ private:
         }
         return false;
     }
-    static bool tell(watching_operation& op, watched<Policy> g, time_point) noexcept
+    static bool report(watching_operation& op, watched<Policy> g, time_point) noexcept
         requires eventful_policy<Policy>
     {
         auto const found = g.policy.pop_event();
@@ -111,7 +111,7 @@ private:
         return found.has_value();
     }
     // A wait for the loss of permits ends with `operation_aborted` when they are released.
-    static bool tell(watching_operation& op, watched<Policy> g, time_point now) noexcept
+    static bool report(watching_operation& op, watched<Policy> g, time_point now) noexcept
         requires lending_policy<Policy>
     {
         if (g.policy.is_lost(op.found, now))

@@ -165,9 +165,9 @@ chain_line& chains(chain_entry const& e) noexcept {
     return e.member->chains(e);
 }
 
-void stand(chain_entry& e) noexcept {
+void enter_queue(chain_entry& e) noexcept {
     e.ready = false;
-    e.member->stand(e);
+    e.member->enter_queue(e);
 }
 
 // Ends its overdue state and its reservation: other chains may have their turn now.
@@ -196,7 +196,7 @@ void finish(chain_operation& c, error_code ec, chain_entry const* by, survey con
     give_up_its_say(c);
     c.at_home->member->complete(c);
     for (auto& e : c.entries)
-        e.member->strike(e);
+        e.member->unregister_entry(e);
 }
 
 void become_overdue(chain_operation& c) noexcept {
@@ -220,8 +220,8 @@ void begin_to_reserve(chain_operation& c, survey const& s, time_point now) noexc
     for (auto& e : c.entries) {
         chains(e).remove_overdue(e);
         chains(e).reserver = &c;
-        if (!e.stands && e.count != 0)
-            stand(e);
+        if (!e.in_queue && e.count != 0)
+            enter_queue(e);
     }
     note_who_lets(c, s);
     c.is_overdue = false;
@@ -232,11 +232,11 @@ void begin_to_reserve(chain_operation& c, survey const& s, time_point now) noexc
 void leave_off_reserving(chain_operation& c, survey const& s) noexcept {
     give_up_its_say(c);
     for (auto& e : c.entries) {
-        if (e.stands)
-            e.member->step_out(e);
+        if (e.in_queue)
+            e.member->leave_queue(e);
     }
     c.passed = 0;
-    stand(*s.last);
+    enter_queue(*s.last);
 }
 
 // Handles a claim in which some limiter blocks the chain.
@@ -247,10 +247,10 @@ void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
         else
             note_who_lets(c, s);
     } else {
-        auto const at = std::ranges::find(c.entries, true, &chain_entry::stands);
+        auto const at = std::ranges::find(c.entries, true, &chain_entry::in_queue);
         if (s.turns[static_cast<std::size_t>(at - c.entries.begin())].lets) {  // a turn is lost
-            at->member->step_out(*at);
-            stand(*s.last);
+            at->member->leave_queue(*at);
+            enter_queue(*s.last);
             if (++c.passed >= c.options.passes && !c.is_overdue)
                 become_overdue(c);
         }
@@ -260,7 +260,7 @@ void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
     c.at_home->member->set_alarm(
         c, c.reserves ? std::min(c.gives_up, c.reserves_until) : c.gives_up);
     for (auto const& e : c.entries)
-        e.member->look_again(e);
+        e.member->reschedule(e);
 }
 
 // Decides on all events that concern the chain.
@@ -310,8 +310,8 @@ void claim(chain_operation& first, call_list& owed, int& made) noexcept {
 // Makes `c` wait, after all memory that it needs was reserved.
 void begin_to_wait(chain_operation& c, chain_entry& at) {
     for (auto& e : c.entries)
-        e.member->enroll(e);
-    stand(at);
+        e.member->register_entry(e);
+    enter_queue(at);
     c.at = operation::place::chained;
     c.at_home->member->set_alarm(c, c.gives_up);
     for (auto& e : c.entries)
@@ -323,7 +323,7 @@ void withdraw(chain_operation& c) noexcept {
     if (std::exchange(c.at, operation::place::nowhere) == operation::place::chained)
         c.at_home->member->set_alarm(c, never);
     for (auto& e : c.entries)
-        e.member->strike(e);
+        e.member->unregister_entry(e);
 }
 
 chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {

@@ -8,17 +8,17 @@
 
 namespace weir::detail {
 
-/// The order type of a policy without orders.
-struct no_order {
+/// The command type of a policy without commands.
+struct no_command {
     explicit constexpr operator bool() const noexcept { return false; }
 };
 
-/// The orders of a room's policy, and the runner that carries them out, outside the lock. Without a fed policy it is
+/// The commands of a room's policy, and the runner that carries them out, outside the lock. Without a fed policy it is
 /// empty.
 template <class Room>
-class orders {
+class policy_commands {
 public:
-    using pending = no_order;
+    using pending = no_command;
     static constexpr bool exist = false;
 
     [[nodiscard]] static bool is_due(Room&, time_point) noexcept { return false; }
@@ -30,15 +30,15 @@ public:
 
 template <class Room>
     requires Room::is_fed
-class orders<Room> {
+class policy_commands<Room> {
     using policy = typename Room::policy_type;
     using runner = typename policy::runner;
 
 public:
-    using pending = std::optional<typename policy::order_type>;
+    using pending = std::optional<typename policy::command_type>;
     static constexpr bool exist = true;
 
-    /// Sets the runner. Throws its exception if it cannot carry out the orders of `p`.
+    /// Sets the runner. Throws its exception if it cannot carry out the commands of `p`.
     void carried_out_by(std::shared_ptr<runner> r, policy const& p) {
         r->validate(p);
         runner_ = std::move(r);
@@ -50,16 +50,16 @@ public:
 
     // Call these under the lock.
     [[nodiscard]] static bool is_due(Room& room, time_point now) noexcept {
-        return room.has_order(now);
+        return room.has_command(now);
     }
     [[nodiscard]] static pending take(Room& room, time_point now) noexcept {
-        return room.pop_order(now);
+        return room.pop_command(now);
     }
 
     // Call this outside the lock.
-    void carry_out(pending order) const noexcept {
-        if (order && runner_)
-            runner_->carry_out(*order);
+    void carry_out(pending command) const noexcept {
+        if (command && runner_)
+            runner_->carry_out(*command);
     }
 
 private:

@@ -43,11 +43,11 @@ inline void post_each(operation_list& outgoing, operation_list& dropped) noexcep
 }
 
 /// The work of a thread for an actor outside its lock. It reports events to the observer, posts completions, makes the
-/// claims of chains that were called, carries out a step's arrangement with the host and an order of the policy, and
-/// destroys objects whose life has ended. `Memory` is a pointer to memory that is no longer needed; `Orders` defines the
-/// type of an order.
-template <class Actor, class Host, class Memory, class Orders>
-struct errand {
+/// claims of chains that were called, carries out a step's arrangement with the host and an command of the policy, and
+/// destroys objects whose life has ended. `Memory` is a pointer to memory that is no longer needed; `Commands` defines the
+/// type of a command.
+template <class Actor, class Host, class Memory, class Commands>
+struct deferred_work {
     using life = lifetime<Actor, Host>;
 
     typename life::remains remains;  // first, to be destroyed last
@@ -60,21 +60,21 @@ struct errand {
     bool armed = true;  // and the timer
     Memory memory{};
     bool goes_on = false;  // more is due, and no message could be posted for it
-    [[no_unique_address]] typename Orders::pending order{};
+    [[no_unique_address]] typename Commands::pending command{};
 
     [[nodiscard]] bool is_work() const noexcept {
         return !completions.empty() || !dropped.empty() || !calls.empty() || arrangement ||
-               remains.host || goes_on || order || !observed.empty();
+               remains.host || goes_on || command || !observed.empty();
     }
 
     /// Does the work.
-    void run(Actor& actor, life& of_actor, Orders const& orders) noexcept {
+    void run(Actor& actor, life& of_actor, Commands const& commands) noexcept {
         if (observed.has_observer()) [[unlikely]]
             observed.report(completions);
         post_each(completions, dropped);
         make_claims(calls);
         destroy_one_by_one(dropped);
-        orders.carry_out(std::exchange(order, {}));
+        commands.carry_out(std::exchange(command, {}));
         if (arrangement)
             arrange(actor, of_actor.host());
         memory.reset();
