@@ -411,7 +411,7 @@ public:
     void section_ends(call& c, int number) {
         auto const now = c.told.value_or(world_.threads.now());
         of_each_core_[static_cast<std::size_t>(number)].with([&](auto& ended) {
-            ended.within(false, [&](auto const& r, time_point) {
+            ended.within(nullptr, [&](auto const& r, time_point) {
                 of_each_limiter<weir::limiter_stats> each;
                 for (int i = 0; i != chained_limiters; ++i) {
                     if (core_of_limiter(layout_, i) == number)

@@ -421,21 +421,25 @@ public:
     void lock() noexcept override { this->begin_joint_section(); }
     [[nodiscard]] bool unlock() noexcept override { return this->end_joint_section(); }
     void attend() noexcept override { this->attend_to_joint_section(); }
-    [[nodiscard]] bool take_back(amount n, permit_origin from, bool used) noexcept override {
-        return used ? room().leave(n, from, time_if(room().needs_time_to_leave()))
-                    : room().leave_unused(n, from, time_if(room().needs_time_to_ask()));
+    [[nodiscard]] bool take_back(amount n, permit_origin from, bool used,
+                                 section_time& t) noexcept override {
+        if (used)
+            return room().leave(n, from, time_in(room().needs_time_to_leave() ? &t : nullptr));
+        return room().leave_unused(n, from, time_in(room().needs_time_to_ask() ? &t : nullptr));
     }
-    void serve() noexcept override {
-        if (!room().nobody_waits())
-            settle(time());
+    bool serve(section_time& t) noexcept override {
+        bool const waits = !room().nobody_waits();
+        if (waits)
+            settle(time_in(&t));
+        return waits;
     }
     void take_calls(call_list& to) noexcept override { room().take_calls(to); }
 
-    /// Calls `f(room, now)` and returns its result. If `look_at_clock` is false, `now` is the time of the last
-    /// reading.
+    /// Calls `f(room, now)` and returns its result; `now` is the time of the section `t`, or of the last reading if `t` is
+    /// null.
     template <class F>
-    auto within(bool look_at_clock, F f) {
-        return f(room(), time_if(look_at_clock));
+    auto within(section_time* t, F f) {
+        return f(room(), time_in(t));
     }
     [[nodiscard]] bool needs_time_to_ask() const noexcept { return room().needs_time_to_ask(); }
     using base::summon;
@@ -450,6 +454,10 @@ public:
     }
 
 private:
+    [[nodiscard]] time_point time_in(section_time* t) const noexcept {
+        return t ? this->time_at(t->of(&Host::now)) : time_if(false);
+    }
+
     // Prefetches the memory that the room needs for `key`, so that it loads while the clock is read.
     template <class... Key>
     void expect(Key const&... key) const noexcept {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-// Counts how often chains take locks.
+// Counts how often chains take locks and read the clock.
 
 using weir::errc;
 using weir::error_code;
@@ -56,9 +56,13 @@ public:
     };
 
     static inline std::uint64_t locks = 0;
+    static inline std::uint64_t readings = 0;  // of the clock
     static inline std::deque<std::function<void()>> messages;
 
-    [[nodiscard]] static time_point now() noexcept { return time_point(1h); }
+    [[nodiscard]] static time_point now() noexcept {
+        ++readings;
+        return time_point(1h);
+    }
     static void attach(std::weak_ptr<weir::detail::context_user> const&) {}
     template <class Core>
     static void post(std::shared_ptr<Core> core) {
@@ -112,6 +116,13 @@ constexpr std::uint64_t again = 1;
 permit take(seats_core& from) {
     error_code ec;
     return from.try_enter(1, ec);
+}
+
+template <class F>
+std::uint64_t readings_of(F f) {
+    auto const before = counted_host::readings;
+    f();
+    return counted_host::readings - before;
 }
 
 template <class F>
@@ -171,6 +182,30 @@ BOOST_AUTO_TEST_CASE(many_chains_are_claimed_in_a_few_sections) {
         }
     }
     counted_host::run();
+    client->abandon();
+    kitchen->abandon();
+    counted_host::run();
+}
+
+BOOST_AUTO_TEST_CASE(a_section_of_a_chain_reads_the_clock_once) {
+    auto const client = single_seat();
+    auto const kitchen = single_seat();
+    auto token = take(*client);
+    auto seat = take(*kitchen);
+    {
+        two_seats const links{seat_link(limiter_handle<seats_core, int>{client, 0}, 1),
+                              seat_link(limiter_handle<seats_core, int>{kitchen, 0}, 1)};
+        waiter w;
+        w.begin(links, {});
+        BOOST_TEST(readings_of([&] { BOOST_TEST_REQUIRE(enter_chain(w, {})); }) == 1U);
+        counted_host::run();
+        // The visit that releases the seat, and the claim that it makes.
+        BOOST_TEST(readings_of([&] { token.leave(); }) <= 2U);
+        BOOST_TEST(readings_of([&] { seat.leave(); }) <= 2U);
+        counted_host::run();
+        BOOST_TEST(w.over);
+        BOOST_TEST(readings_of([&] { weir::detail::leave_together(w.given, true); }) == 0U);
+    }
     client->abandon();
     kitchen->abandon();
     counted_host::run();

@@ -41,19 +41,20 @@ public:
         return static_cast<chain_link const&>(other).who_ == who_;
     }
 
-    [[nodiscard]] time_point now() const noexcept override {
-        return later_on([](auto&, time_point now) { return now; });
+    [[nodiscard]] time_point now(section_time& t) const noexcept override {
+        return at(t, [](auto&, time_point now) { return now; });
     }
     [[nodiscard]] duration patience() const noexcept override {
         return here([](auto& room, time_point) {
             return room.queueing().patience.length_or(forever);
         });
     }
-    [[nodiscard]] chain_turn consider(chain_entry const& e) noexcept override {
-        bool const look = e.number != 0 || handle_.core->needs_time_to_ask();
-        return handle_.core->within(look, [&](auto& room, time_point now) {
+    [[nodiscard]] chain_turn consider(chain_entry const& e, section_time& t) noexcept override {
+        auto const ask = [&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) { return room.consider(e, now, who...); });
-        });
+        };
+        bool const needs_time = e.number != 0 || handle_.core->needs_time_to_ask();
+        return needs_time ? at(t, ask) : here(ask);
     }
     [[nodiscard]] bool admit(chain_entry& e) noexcept override {
         bool const admitted = here([&](auto& room, time_point now) {
@@ -73,8 +74,8 @@ public:
         return what;
     }
 
-    [[nodiscard]] bool prepare(chain_entry& e) override {
-        return later_on([&](auto& room, time_point now) {
+    [[nodiscard]] bool prepare(chain_entry& e, section_time& t) override {
+        return at(t, [&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) { return room.prepare(e, now, who...); });
         });
     }
@@ -112,14 +113,14 @@ public:
     }
 
 private:
-    // These run at the time of the last reading of the clock, and after one more reading.
+    // These run at the time of the last reading of the clock, and at the time of the section.
     template <class F>
     auto here(F f) const {
-        return handle_.core->within(false, f);
+        return handle_.core->within(nullptr, f);
     }
     template <class F>
-    auto later_on(F f) const {
-        return handle_.core->within(true, f);
+    auto at(section_time& t, F f) const {
+        return handle_.core->within(&t, f);
     }
 
     limiter_handle<Core, Executor> handle_;

@@ -13,6 +13,24 @@
 
 namespace weir::detail {
 
+/// The time of a section that takes the locks of several limiters. The clock is read once, when a limiter needs the time
+/// first; a limiter with another clock reads its own.
+class section_time {
+public:
+    /// Returns the time of `clock` in this section.
+    [[nodiscard]] time_point of(time_point (*clock)() noexcept) noexcept {
+        if (clock_ != clock) {
+            clock_ = clock;
+            read_ = clock();
+        }
+        return read_;
+    }
+
+private:
+    time_point (*clock_)() noexcept = nullptr;
+    time_point read_{};
+};
+
 /// The core of a limiter, for a section that takes the locks of several. All functions from `unlock` to `take_calls`,
 /// except `attend`, are called under its lock.
 class chain_core : public permit_issuer {
@@ -33,9 +51,10 @@ public:
     virtual void attend() noexcept = 0;
 
     /// Takes back `n` released permits, used or not. Returns whether `serve` must follow.
-    [[nodiscard]] virtual bool take_back(amount n, permit_origin from, bool used) noexcept = 0;
-    /// Serves the queue.
-    virtual void serve() noexcept = 0;
+    [[nodiscard]] virtual bool take_back(amount n, permit_origin from, bool used,
+                                         section_time& t) noexcept = 0;
+    /// Serves the queue. Returns false if no operation waits.
+    virtual bool serve(section_time& t) noexcept = 0;
     /// Moves the chains that were called there to `to`.
     virtual void take_calls(call_list& to) noexcept = 0;
 
@@ -70,9 +89,9 @@ public:
     /// Returns whether `other`, which has the same core, is the same member.
     [[nodiscard]] virtual bool is(chain_member const& other) const noexcept = 0;
 
-    [[nodiscard]] virtual time_point now() const noexcept = 0;
+    [[nodiscard]] virtual time_point now(section_time& t) const noexcept = 0;
     [[nodiscard]] virtual duration patience() const noexcept = 0;
-    [[nodiscard]] virtual chain_turn consider(chain_entry const& e) noexcept = 0;
+    [[nodiscard]] virtual chain_turn consider(chain_entry const& e, section_time& t) noexcept = 0;
     /// Grants, after `consider` has allowed it. Returns false if there is no longer space for its key, which is
     /// impossible while the chain waits.
     [[nodiscard]] virtual bool admit(chain_entry& e) noexcept = 0;
@@ -81,7 +100,7 @@ public:
 
     /// Reserves the memory that `register_entry` and `enter_queue` need; returns false as `admit` does. May throw. If `register_entry` does
     /// not follow, `unregister_entry` must.
-    [[nodiscard]] virtual bool prepare(chain_entry& e) = 0;
+    [[nodiscard]] virtual bool prepare(chain_entry& e, section_time& t) = 0;
     /// Returns whether the queue has space for one more.
     [[nodiscard]] virtual bool has_place(chain_entry const& e) noexcept = 0;
     /// Drops the requests that make way for `e` here.

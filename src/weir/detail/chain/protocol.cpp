@@ -40,6 +40,7 @@ public:
     }
 
     [[nodiscard]] for_each_limiter<chain_core*> const& cores() const noexcept { return cores_; }
+    [[nodiscard]] section_time& time() const noexcept { return time_; }
     [[nodiscard]] bool covers(chain_operation const& c) const noexcept {
         return std::ranges::all_of(c.entries, [&](chain_entry const& e) {
             return std::ranges::find(cores_, e.core) != cores_.end();
@@ -57,13 +58,14 @@ private:
     }
 
     for_each_limiter<chain_core*> cores_;
+    section_time mutable time_;
 };
 
 // The replies of the limiters of a chain.
 struct survey {
-    explicit survey(std::span<chain_entry> entries) {
+    survey(std::span<chain_entry> entries, section_time& t) {
         for (std::size_t i = 0; i != entries.size(); ++i)
-            add(entries[i], turns[i] = entries[i].member->consider(entries[i]));
+            add(entries[i], turns[i] = entries[i].member->consider(entries[i], t));
     }
 
     [[nodiscard]] bool says_when() const noexcept { return longest != forever; }
@@ -117,29 +119,26 @@ private:
 
 // Call all functions below under the locks of all limiters of the chain.
 
-void serve_all(std::span<chain_entry> entries) noexcept {
-    for (auto const& e : entries)
-        e.core->serve();
-}
-
 // Returns the replies after the limiters have served the requests before the chain that are due.
-survey survey_now(std::span<chain_entry> entries) noexcept {
-    survey first(entries);
+survey survey_now(std::span<chain_entry> entries, section_time& t) noexcept {
+    survey first(entries, t);
     if (first.all_let || first.error)
         return first;
-    serve_all(entries);
-    return survey(entries);
+    bool served = false;
+    for (auto const& e : entries)
+        served = e.core->serve(t) || served;
+    return served ? survey(entries, t) : first;
 }
 
 // Grants at all limiters. If there is no longer space for a key, grants at none and returns the entry of that key.
-chain_entry* admit(std::span<chain_entry> entries) noexcept {
+chain_entry* admit(std::span<chain_entry> entries, section_time& t) noexcept {
     for (auto& e : entries) {
         if (e.member->admit(e))
             continue;
         for (auto& before : entries.first(static_cast<std::size_t>(&e - entries.data()))) {
             auto const n = before.granted.count();
             static_cast<void>(
-                before.core->take_back(n, permit_issuer::give_up(before.granted), false));
+                before.core->take_back(n, permit_issuer::give_up(before.granted), false, t));
         }
         return &e;
     }
@@ -264,10 +263,10 @@ void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
 }
 
 // Decides on all events that concern the chain.
-void decide(chain_operation& c) noexcept {
+void decide(chain_operation& c, section_time& t) noexcept {
     c.called.store(false, std::memory_order_relaxed);
-    survey const s(c.entries);
-    auto const now = c.at_home->member->now();
+    survey const s(c.entries, t);
+    auto const now = c.at_home->member->now(t);
     if (c.cancelled)
         return finish(c, boost::asio::error::operation_aborted, nullptr, s);
     if (s.error)
@@ -275,7 +274,7 @@ void decide(chain_operation& c) noexcept {
     if (c.gives_up < now)
         return finish(c, errc::timed_out, s.named, s);
     if (s.all_let) {
-        static_cast<void>(admit(c.entries));  // succeeds: a waiting chain has space for its keys
+        static_cast<void>(admit(c.entries, t));  // succeeds: a waiting chain has space for its keys
         return finish(c, {}, nullptr, s);
     }
     if (s.says_when() && later(now, s.longest) > c.gives_up)
@@ -297,11 +296,11 @@ void claim(chain_operation& first, call_list& owed, int& made) noexcept {
             owed.push_back(c);
             continue;
         }
-        decide(c);
+        decide(c, here.time());
         ++made;
         for (auto* const core : here.cores()) {
             if (made < most_claims_in_a_turn)
-                core->serve();
+                core->serve(here.time());
             core->take_calls(called);
         }
     }
@@ -328,11 +327,11 @@ void withdraw(chain_operation& c) noexcept {
 
 chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
     joint_section const here(entries);
-    auto const s = survey_now(entries);
+    auto const s = survey_now(entries, here.time());
     if (s.error)
         return {.error = s.error, .rejected = reject(s.rejects, *s.rejects, s.error, s)};
     if (s.all_let) {
-        chain_entry const* const lacks_place = admit(entries);
+        chain_entry const* const lacks_place = admit(entries, here.time());
         if (!lacks_place)
             return {.granted = true};
         error_code const ec = errc::too_many_keys;
@@ -382,7 +381,7 @@ chain_answer enter_chain_at_once(std::span<chain_entry> entries) noexcept {
 
 bool enter_chain(chain_operation& c, wait_limit const& limit) {
     joint_section const here(c.entries);
-    auto const s = survey_now(c.entries);
+    auto const s = survey_now(c.entries, here.time());
     auto const over = [&](error_code ec, chain_entry const* by) {
         c.error = ec;
         if (ec)
@@ -395,10 +394,10 @@ bool enter_chain(chain_operation& c, wait_limit const& limit) {
     if (s.error)
         return over(s.error, s.rejects);
     if (s.all_let) {
-        chain_entry const* const lacks_place = admit(c.entries);
+        chain_entry const* const lacks_place = admit(c.entries, here.time());
         return over(lacks_place ? make_error_code(errc::too_many_keys) : error_code(), lacks_place);
     }
-    auto const now = c.at_home->member->now();
+    auto const now = c.at_home->member->now(here.time());
     auto const length = limit.length.length_or(c.at_home->member->patience());
     c.gives_up = std::min(length == forever ? never : later(now, length), limit.until);
     if (s.says_when() && later(now, s.longest) > c.gives_up)
@@ -407,7 +406,7 @@ bool enter_chain(chain_operation& c, wait_limit const& limit) {
         return over(errc::timed_out, s.named);
     try {
         for (auto& e : c.entries) {
-            if (!e.member->prepare(e)) {
+            if (!e.member->prepare(e, here.time())) {
                 withdraw(c);
                 return over(errc::too_many_keys, &e);
             }
@@ -463,11 +462,11 @@ void leave_together(std::span<permit> parts, bool used) noexcept {
     for (auto* const p : out) {
         auto* const core = core_of(p);
         auto const n = p->count();
-        if (core->take_back(n, permit_issuer::give_up(*p), used))
+        if (core->take_back(n, permit_issuer::give_up(*p), used, here.time()))
             made_room.push_back(core);
     }
     for (auto* const core : made_room)
-        core->serve();
+        core->serve(here.time());
 }
 
 }  // namespace weir::detail
