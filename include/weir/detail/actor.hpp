@@ -246,7 +246,7 @@ private:
 
     // Call all functions below, except `carry_out`, under the lock.
 
-    [[nodiscard]] bool is_quiet() const noexcept {
+    [[nodiscard, gnu::always_inline]] bool is_quiet() const noexcept {
         return room_.is_done() && wakeup_.is_at_rest() && life_.is_in_use();
     }
     [[nodiscard]] bool can_wait() const noexcept {

@@ -75,8 +75,8 @@ public:
 
     /// Grants `r` immediately, or sets `ec` to the reason of the rejection: `errc::no_permit` if waiting might help.
     template <class... Who>
-    [[nodiscard]] permit try_enter(request const& r, time_point now, error_code& ec,
-                                   Who const&... who) noexcept {
+    [[nodiscard, gnu::always_inline]] permit try_enter(request const& r, time_point now,
+                                                       error_code& ec, Who const&... who) noexcept {
         base::check_standing(this->queueing(), r);
         this->help(now);
         auto s = this->find(who...);

@@ -75,7 +75,7 @@ public:
         friend key_slots;
         explicit slot(line_type& l) noexcept
             : rule_(l.rule.get()), state_(&l.state_of_key), line_(&l) {}
-        explicit slot(spot where) noexcept : where_(where) {
+        [[gnu::always_inline]] explicit slot(spot where) noexcept : where_(where) {
             if (auto* const l = where.line()) [[unlikely]] {
                 *this = slot(*l);
                 where_ = where;

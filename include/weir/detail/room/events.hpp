@@ -153,14 +153,15 @@ public:
         return n;
     }
 
-    [[nodiscard]] bool nobody_waits() const noexcept {
+    // Forced inline, since each grant and each release asks.
+    [[nodiscard, gnu::always_inline]] bool nobody_waits() const noexcept {
         return this->are_lines_idle() && of_drains().empty() && of_watchers().empty();
     }
-    [[nodiscard]] bool is_empty() const noexcept {
+    [[nodiscard, gnu::always_inline]] bool is_empty() const noexcept {
         return nobody_waits() && this->outbox().empty();
     }
     /// Also requires that the policy does not need the time.
-    [[nodiscard]] bool is_done() const noexcept {
+    [[nodiscard, gnu::always_inline]] bool is_done() const noexcept {
         if constexpr (base::is_fed)
             return is_empty() && !this->policy().must_go_on();
         else

@@ -53,7 +53,7 @@ protected:
             : all_(all), line_(l), now_(now) {}
         event(event const&) = delete;
         event& operator=(event const&) = delete;
-        ~event() {
+        [[gnu::always_inline]] ~event() {
             if constexpr (!base::is_one) {
                 if (line_) [[unlikely]]
                     all_.rest(*line_, now_);
