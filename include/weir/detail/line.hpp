@@ -59,7 +59,7 @@ public:
 
     // Chains.
 
-    /// Prepares for chains, and adds the chains that are called here to `calls`. Call it before the first one waits. May
+    /// Prepares for chains, and adds the chains that are called here to `calls`. Call it before the first waits. May
     /// throw.
     void prepare_chains(call_list& calls) {
         if (!chains_)

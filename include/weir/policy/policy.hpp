@@ -216,11 +216,11 @@ struct demand {
 
 /// A policy whose permits come from elsewhere, such as from a server.
 ///
-/// A request to that server is a command. The limiter takes a command from the policy and has it carried out outside its
+/// A request to that server is a command. The limiter takes it from the policy and has it carried out outside its
 /// lock. It checks for commands after every call that may produce one, so the policy need not announce them.
 ///
 /// - `P::command_type`: the type of a command.
-/// - `p.next_command(d, now)`: returns when the next command is due, or when time alone changes the state: `now` or earlier
+/// - `p.next_command(d, now)`: returns when a command is due, or when time alone changes the state: `now` or earlier
 ///   if that is now, `never` if neither will happen.
 /// - `p.pop_command(d, now)`: returns the next command, if one is due.
 /// - `p.elapse(now)`: applies the changes that time alone made. Returns true if the limiter may have to reject waiting

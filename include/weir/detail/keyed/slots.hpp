@@ -262,7 +262,7 @@ public:
         adopt(l, next, under(*next, *l.rule, l.state_of_key, now));
         l.stays = stays;
     }
-    /// Changes the rule of a page of keys, like `keyed_states`, and calls `changed(line)` for each line that it changed.
+    /// Changes the rule of a page of keys, like `keyed_states`, and calls `changed(line)` for each line in it.
     template <class Changed>
     [[nodiscard]] std::uint64_t change_rule(versioned_rule const& next, std::uint64_t hash,
                                             time_point now, Changed changed) {

@@ -19,8 +19,8 @@
 
 namespace weir::detail {
 
-/// The first layer of a room: the policies in its slots, the pause, which requests are admitted, and the permits in use. It takes permits
-/// from a policy and counts them. It is independent of waiting requests.
+/// The first layer of a room: its policies, the pause, which requests are admitted, and the permits in use. It takes
+/// permits from a policy and counts them. It is independent of waiting requests.
 template <class Slots>
 class grants {
 public:

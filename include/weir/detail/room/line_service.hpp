@@ -45,7 +45,7 @@ protected:
         return s;
     }
 
-    /// An event in the line of a slot, if there is one. At its end the line is given up if it is no longer needed, or is
+    /// An event in the line of a slot, if there is one. At its end the line is given up if it is not needed, or is
     /// scheduled again. Nothing in the line may be used after that.
     class event {
     public:
@@ -208,7 +208,7 @@ private:
         return true;
     }
 
-    // Continues the sweep. Chains examine themselves when they are called. Returns whether it removed a request, so that
+    // Continues the sweep. Chains examine themselves when they are called. Returns whether it removed one, so that
     // others may have their turn.
     bool walk(line_type& l, time_point now, int& budget) noexcept {
         bool removed = false;

@@ -20,19 +20,19 @@ namespace weir::detail {
 /// The slots of a limiter without keys: one, which has a policy and a line. It also defines the contract of slots, by
 /// which a `room` finds the policy and the line of a request. `who` is nothing here, and a key in `key_slots`.
 ///
-/// | expression                   | meaning                                                                    |
-/// |------------------------------|----------------------------------------------------------------------------|
-/// | `s.find(who...)`             | the slot of a request, perhaps one that is not stored yet                  |
-/// | `s.find(permit_origin)`      | the slot of a permit, perhaps one that is no longer stored                 |
-/// | `s.slot_of(line)`            | the slot of a line                                                         |
-/// | `s.line_of(op)`, `s.bind(op, line)` | the line of a waiting operation; `bind` determines it               |
-/// | `s.has_place(slot, now, who...)`, `s.has_place(slot, now, permit_origin)` | store the slot unless it is stored; false if there is no space for it |
-/// | `s.open(slot, options, epoch)` | the line of a stored slot, made if there is none. May throw, without an effect |
-/// | `s.rest(line, next)`         | after each event in a line: give it up if it is not needed, or schedule it for `next(line)` |
-/// | `s.each_outdated(epoch, budget, f)`, `s.each_due(now, budget, f)` | call `f(line)` for lines with work, until the budget is spent |
-/// | `s.is_work_due(epoch)`, `s.next_at(next)` | whether a line has work that depends on no time; and when a line has work otherwise |
-/// | `s.retain(key)`, `s.release(key)` | count the permit objects that carry this key                          |
-/// | `s.count(slot, is_rejected, who...)`, `s.count_rejection(line, ec)` | count a newcomer; and the end of one that was counted |
+/// | expression                          | meaning                                                                    |
+/// |-------------------------------------|----------------------------------------------------------------------------|
+/// | `s.find(who...)`                    | the slot of a request, perhaps one that is not stored yet                  |
+/// | `s.find(from)`                      | the slot of a permit, perhaps one that is no longer stored                 |
+/// | `s.slot_of(line)`                   | the slot of a line                                                         |
+/// | `s.line_of(op)`, `s.bind(op, line)` | the line of a waiting operation; `bind` sets it                            |
+/// | `s.has_place(slot, now, who...)`    | store the slot unless it is stored; false if there is no space             |
+/// | `s.open(slot, options, epoch)`      | the line of a stored slot, made if needed. May throw, without an effect    |
+/// | `s.rest(line, next)`                | after an event: give the line up, or schedule it for `next(line)`          |
+/// | `s.each_outdated`, `s.each_due`     | call `f(line)` for lines with work, until the budget is spent              |
+/// | `s.is_work_due`, `s.next_at`        | whether a line has work without regard to time; when one has work          |
+/// | `s.retain(key)`, `s.release(key)`   | count the permit objects that carry this key                               |
+/// | `s.count`, `s.count_rejection`      | count a newcomer; a rejection after that                                   |
 template <limiting_policy Policy, class Queue = any_queue>
 class one_slot {
 public:
