@@ -34,7 +34,7 @@ int run_and_tell(replay::options const& o) {
         sigaction(s, &once, nullptr);
     replay::progress_bar bar;
     replay::watch w{.stop = &stop, .progress = {}};
-    if (bar.is_shown())
+    if (bar.is_on_terminal())
         w.progress = [&](replay::reading const& r) { bar.show(r); };
     auto const found = replay::run(o, w);
     bar.clear();

@@ -14,13 +14,14 @@ namespace replay {
 
 using namespace std::chrono_literals;
 
-progress_bar::progress_bar() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+bool progress_bar::is_on_terminal() const noexcept {
+    return ::isatty(::fileno(to_)) == 1;
+}
 
-void progress_bar::show(reading const& r) {
+void progress_bar::show(reading const& r, clock::time_point now) {
     if (r.lines < lines_)  // another pass over the logs
         lines_before_ += lines_;
     lines_ = r.lines;
-    auto const now = clock::now();
     if (now - last_ < 100ms)
         return;
     last_ = now;
@@ -36,16 +37,16 @@ void progress_bar::show(reading const& r) {
         if (lines_before_ == 0 && part > 0)
             text += fmt::format(", {:.0f} s left", took * (1 - part) / part);
     }
-    fmt::print(stderr, "\r\x1b[K{}", text);
-    std::fflush(stderr);
+    fmt::print(to_, "\r\x1b[K{}", text);
+    std::fflush(to_);
     is_there_ = true;
 }
 
 void progress_bar::clear() {
     if (!is_there_)
         return;
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
+    fmt::print(to_, "\r\x1b[K");
+    std::fflush(to_);
     is_there_ = false;
 }
 
