@@ -2,7 +2,6 @@
 
 #include "listeners.hpp"
 #include "observe.hpp"
-#include "tool/trouble.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
@@ -17,6 +16,10 @@
 
 namespace proxy {
 namespace {
+
+tool::troubles::clock::time_point steady_now() noexcept {
+    return tool::troubles::clock::time_point(net::clock::now().time_since_epoch());
+}
 
 std::string text_of(upstream_trouble const& t) {
     auto const server = t.server ? fmt::format("server {}: ", t.server->name()) : "";
@@ -55,16 +58,13 @@ void operator_view::open(config::admin_options const& a, std::int64_t most_conne
         return;
     auto const at =
         std::visit([](auto const& one) { return config::listen_address(one); }, *a.address);
-    auto const complain = [](std::string const& what) {
-        tool::tell(tool::level::warning, fmt::format("weir-proxy: admin: {}", what));
-    };
     site_.emplace(context_, dog_, most_connections,
                   admin::site::handlers{
                       .look = [this] { return look(); },
                       .guard = [this] { return guard_of(of_.plan->configuration.admin); },
                       .change = [this](auto name, auto rule,
                                        auto const& by) { return change_limit(name, rule, by); },
-                      .trouble = complain});
+                      .trouble = [this](auto const& what) { warn("weir-proxy: admin: " + what); }});
     try {
         site_->open(endpoint_of(at), to_string(at));
     } catch (boost::system::system_error const& e) {
@@ -75,6 +75,10 @@ void operator_view::open(config::admin_options const& a, std::int64_t most_conne
         auto const host = std::get<config::tcp_address>(at).host;
         site_->open(endpoint_of(config::tcp_address{host, 0}), host + ":0");
     }
+}
+
+void operator_view::warn(std::string_view text, std::uint64_t times) {
+    tool::say(tool::level::warning, troubles_.tell(text, times, steady_now()));
 }
 
 void operator_view::start() {
@@ -90,7 +94,7 @@ void operator_view::go_on() {
         if (ec)
             return;
         collect();
-        tool::tell_how_often();
+        tool::say(tool::level::warning, troubles_.look(steady_now()));
         if (site_)
             site_->go_on();
         go_on();
@@ -106,7 +110,7 @@ void operator_view::collect() {
                     site_->count({one.key.limit, name_of_client(one.key.client)}, one.count,
                                  one.error);
             for (auto const& one : lists.upstreams)
-                tool::tell(tool::level::warning, text_of(one.key), one.count - one.error);
+                warn(text_of(one.key), one.count - one.error);
         });
     });
 }

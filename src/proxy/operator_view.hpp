@@ -8,6 +8,7 @@
 #include "plan.hpp"
 #include "threads.hpp"
 #include "tool/log_file.hpp"
+#include "tool/trouble.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -45,6 +46,10 @@ public:
     /// Begins to serve the page, and updates its numbers each second.
     void start();
 
+    /// Reports an error that may occur often: immediately the first time, and then its repetitions once a minute after
+    /// `start`. `text` has no newline at its end.
+    void warn(std::string_view text, std::uint64_t times = 1);
+
     /// The counters of the proxy and of each limit, as text.
     [[nodiscard]] std::string report() const;
 
@@ -59,6 +64,7 @@ private:
     net::watchdog& dog_;
     sources const of_;
     net::timer second_;
+    tool::troubles troubles_;
     std::optional<admin::site> site_;
     std::chrono::system_clock::time_point const started_ = std::chrono::system_clock::now();
 };

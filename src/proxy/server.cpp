@@ -99,10 +99,7 @@ void server::let_clients_in() {
              [this](auto socket, auto const& from, auto admission, auto const& by) {
                  start_session(std::move(socket), from, std::move(admission), by);
              },
-         .trouble =
-             [](std::string const& what) {
-                 tool::tell(tool::level::warning, fmt::format("weir-proxy: {}", what));
-             }});
+         .trouble = [this](std::string const& what) { view_->warn("weir-proxy: " + what); }});
 }
 
 void server::start_session(net::stream_socket socket, net::endpoint const& from,

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,7 +21,7 @@ enum class level : std::uint8_t { error, warning, info };
 ///
 /// The first occurrence of a text is reported immediately. Its repetitions are counted, and their number is reported
 /// once per minute. At most `most` different texts are tracked at a time; while the table is full, an untracked text is
-/// reported each time. Any thread may call any member.
+/// reported each time. Use it on one thread.
 class troubles {
 public:
     using clock = std::chrono::steady_clock;
@@ -42,18 +41,12 @@ private:
         clock::time_point until;
     };
 
-    std::mutex mutex_;
     std::map<std::string, known, std::less<>> all_;
 };
 
 /// Suppresses lines of a lower severity than `l` from now on. Any thread may call this function.
 void set_level(level l) noexcept;
-/// Writes a line to standard error, as `complain` does, unless its level is suppressed.
+/// Writes lines to standard error, as `complain` does, unless their level is suppressed.
 void say(level l, std::string_view text);
-/// Reports an error that may occur often, as class `troubles` describes, unless its level is suppressed. `text` has no
-/// newline at its end.
-void tell(level l, std::string_view text, std::uint64_t times = 1);
-/// Reports the numbers of repeated errors whose minute is over. Call it regularly.
-void tell_how_often();
 
 }  // namespace tool

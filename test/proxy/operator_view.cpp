@@ -4,6 +4,7 @@
 
 #include "config/read.hpp"
 #include "local_proxy.hpp"
+#include "support/captured_error.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/test/unit_test.hpp>
@@ -271,6 +272,49 @@ BOOST_AUTO_TEST_CASE(sees_who_is_rejected) {
     auto const two = stats.find("\"192.0.2.2\"");
     BOOST_TEST(one != stats.npos);
     BOOST_TEST(two < one);
+}
+
+// A warning at once, and its repetitions once a minute.
+BOOST_AUTO_TEST_CASE(reads_the_number_of_repeated_errors_once_a_minute) {
+    administered some("[[route]]\nupstream = \"a\"\n");
+    auto& worker = some.threads.next();
+    // Fails `times` requests, and passes a second.
+    auto const fail = [&, to = &some.plan->routes.all().front()](std::string_view why, int times) {
+        for (int i = 0; i != times; ++i) {
+            proxy::record r;
+            r.how = proxy::ending::failed;
+            r.to = to;
+            r.trouble = why;
+            worker.accounting().ends(r);
+        }
+        some.pass(1s);
+        worker.context().restart();
+        worker.context().poll();
+        some.settle();
+    };
+    std::string const line = "weir-proxy: upstream a: it is slow";
+    support::captured_error error;
+    fail("it is slow", 1);
+    BOOST_TEST(error.take() == line + "\n");
+    for (int i = 0; i != 20; ++i)
+        fail("it is slow", 2);
+    fail("it is gone", 1);
+    BOOST_TEST(error.take() == "weir-proxy: upstream a: it is gone\n");
+    some.pass(38s);
+    BOOST_TEST(error.take() == "");
+    some.pass(1s);
+    BOOST_TEST(error.take() == line + " (40 times in the last 60 s)\n");
+
+    // Without a repetition the next minute is silent, and then it is a new error.
+    some.pass(60s);
+    BOOST_TEST(error.take() == "");
+    fail("it is slow", 3);
+    BOOST_TEST(error.take() == line + "\n");
+    some.pass(60s);
+    BOOST_TEST(error.take() == line + " (2 times in the last 60 s)\n");
+    some.view->warn("another error");
+    some.view->warn("another error");
+    BOOST_TEST(error.take() == "another error\n");
 }
 
 // A limit without a queue rejects for another reason than a limit whose queue is too long.

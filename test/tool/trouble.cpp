@@ -1,14 +1,12 @@
 #include "tool/trouble.hpp"
 
+#include "support/captured_error.hpp"
+
 #include <boost/test/unit_test.hpp>
 
-#include <unistd.h>
-
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 using namespace std::chrono_literals;
 using tool::troubles;
@@ -66,23 +64,12 @@ BOOST_AUTO_TEST_CASE(levels_have_names) {
 }
 
 BOOST_AUTO_TEST_CASE(lines_below_the_level_are_suppressed) {
-    // Standard error is a pipe in between.
-    std::array<int, 2> pipe{};
-    BOOST_REQUIRE(::pipe(pipe.data()) == 0);
-    int const error = ::dup(STDERR_FILENO);
-    ::dup2(pipe[1], STDERR_FILENO);
-    ::close(pipe[1]);
+    support::captured_error error;
     for (auto const least : {tool::level::error, tool::level::warning, tool::level::info}) {
         tool::set_level(least);
         for (auto const l : {tool::level::error, tool::level::warning, tool::level::info})
             tool::say(l, to_string(l) + ' ');
         tool::say(tool::level::error, "| ");
     }
-    ::dup2(error, STDERR_FILENO);
-    ::close(error);
-    std::array<char, 200> text{};
-    auto const n = ::read(pipe[0], text.data(), text.size());
-    ::close(pipe[0]);
-    BOOST_TEST(std::string_view(text.data(), static_cast<std::size_t>(n)) ==
-               "error | error warning | error warning info | ");
+    BOOST_TEST(error.take() == "error | error warning | error warning info | ");
 }
