@@ -6,7 +6,7 @@
 namespace weir::policy {
 namespace {
 
-duration longest(duration least) noexcept {
+duration longest_window(duration least) noexcept {
     return std::max<duration>(least, std::chrono::seconds(1));
 }
 
@@ -15,7 +15,7 @@ duration longest(duration least) noexcept {
 std::optional<seat_sample> sample_window::add(time_point granted, time_point now, amount in_flight,
                                               bool dropped) noexcept {
     if (is_stale_) {
-        if (granted < changed_ || now < later(changed_, std::min(latency_, longest(least_))))
+        if (granted < changed_ || now < later(changed_, std::min(latency_, longest_window(least_))))
             return std::nullopt;
         is_stale_ = false;
         begin(now);
@@ -47,7 +47,7 @@ std::optional<seat_sample> sample_window::add(time_point granted, time_point now
 }
 
 void sample_window::begin(time_point now) noexcept {
-    end_ = later(now, std::clamp(latency_, least_, longest(least_)));
+    end_ = later(now, std::clamp(latency_, least_, longest_window(least_)));
     dropped_ = false;
     sum_ = 0;
     served_ = count_ = in_flight_ = 0;
