@@ -600,6 +600,26 @@ BOOST_AUTO_TEST_CASE(an_event_for_all_keys_does_not_change_the_state_of_their_or
     BOOST_TEST(second.rejected(errc::shed));
 }
 
+// The event reaches most keys by such a call, which does not serve them.
+BOOST_AUTO_TEST_CASE(a_rejected_charge_of_a_closed_key_loses_no_waiting_request) {
+    constexpr int keys = 60;
+    asio::io_context ctx;
+    seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};
+    std::vector<permit> seats;
+    int closed = 0;
+    for (int key = 0; key != keys; ++key) {
+        seats.push_back(tables.try_enter(key));
+        tables.async_enter(key, [&](error_code ec, permit) { closed += ec == errc::closed; });
+    }
+    ctx.poll();
+    tables.close();
+    for (int key = 0; key != keys; ++key)
+        BOOST_TEST(!tables.charge(key, 1));
+    ctx.restart();
+    ctx.poll();
+    BOOST_TEST(closed == keys);
+}
+
 BOOST_AUTO_TEST_CASE(cancels_only_the_requests_that_wait_at_that_time) {
     asio::io_context ctx;
     seat_keys tables{ctx, {.seats = 1}, {.shards = 1}};

@@ -23,7 +23,7 @@ namespace weir::detail {
 
 /// Runs a room as an actor: it decides which thread does what, and when. One lock joins three independent parts: the
 /// room, the wake-up protocol, which decides when a step is needed (`wakeup`), and the users that keep the actor alive
-/// (`lifetime`). Work outside the lock is an `deferred_work`; it uses the `Host`, which knows executors and timers.
+/// (`lifetime`). Work outside the lock is `deferred_work`; it uses the `Host`, which knows executors and timers.
 ///
 /// Each change is made by a `visit`, on any thread. A visit also does the work that its change makes due, in bounded
 /// portions: it serves the head and removes expired requests. The actor does the rest in `step()`, which runs on the

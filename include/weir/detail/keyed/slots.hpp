@@ -195,10 +195,13 @@ public:
 
     // Lines with work. The lines that have missed an event come first in the list.
 
+    /// Records that all events up to `epoch` were applied to the line. It is due until `rest`, which may not follow in
+    /// the same call: the events may have made work.
     void mark_current(line_type& l, std::uint64_t epoch) noexcept {
         l.epoch = epoch;
         static_cast<list_hook<in_lines>&>(l).unlink();
         lines_.push_back(l);
+        schedule(l, time_point::min());
     }
     template <class F>
     void each_outdated(std::uint64_t epoch, int& budget, F f) noexcept {
