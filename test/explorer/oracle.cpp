@@ -212,11 +212,13 @@ void oracle::judge_before(call& c) {
     }
 }
 
-// A request that is due blocks no other, even while the limiter's context does not run: a call at the gate serves and
-// removes due requests first.
+// A request that is due blocks no other, even while the limiter's context does not run: a call that asks for a permit
+// serves and removes due requests first.
 void oracle::judge_help(call const& c, time_point now) const {
-    bool const at_the_gate = c.what == call::kind::enter || c.what == call::kind::try_enter ||
-                             c.what == call::kind::enter_at_once;
+    using enum call::kind;
+    bool const uses_place = c.what == take_up || c.what == hand_over;
+    bool const at_the_gate = c.what == enter || c.what == try_enter || c.what == enter_at_once ||
+                             (uses_place && c.who->is == request::state::waiting);
     bool const is_cancelled = c.who && c.who->cancelled;  // and so it asks for nothing
     if (!at_the_gate || is_cancelled || c.sections != 1 ||
         4 * waited_before_ >= static_cast<std::uint64_t>(help_))
@@ -225,11 +227,11 @@ void oracle::judge_help(call const& c, time_point now) const {
     for (auto const* r : waiting_) {
         if (is_caller(*r) && r->op && in_line(*r) && r->deadline != weir::never &&
             now >= weir::later(r->deadline, slack))
-            violated(invariant::asleep, name(*r) + " blocks a newcomer after its deadline");
+            violated(invariant::asleep, name(*r) + " blocks a call after its deadline");
     }
     if (auto const* const next = next_caller(now); next && fits(next->n, now))
         violated(invariant::asleep,
-                 name(*next) + " blocks a newcomer, though permits are available for it");
+                 name(*next) + " blocks a call, though permits are available for it");
 }
 
 // The decision that `enter` must make, in the order of its checks. The requests in the queue were examined before it

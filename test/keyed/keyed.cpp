@@ -1,3 +1,4 @@
+#include <weir/chain.hpp>
 #include <weir/keyed.hpp>
 #include <weir/policy/any.hpp>
 #include <weir/policy/seats.hpp>
@@ -618,6 +619,59 @@ BOOST_AUTO_TEST_CASE(a_rejected_charge_of_a_closed_key_loses_no_waiting_request)
     ctx.restart();
     ctx.poll();
     BOOST_TEST(closed == keys);
+}
+
+// A bucket that makes up for late grants wakes up late. No request may notice that.
+struct late_wake_up {
+    late_wake_up() {
+        permits.push_back(tables.try_enter(1, 10));
+        tables.async_enter(1, first.callback());
+        run_for(ctx, 1ms);  // now the next wake-up is a tolerance later
+        BOOST_TEST(first.granted());
+    }
+
+    asio::io_context ctx;
+    bucket_keys tables{ctx, {.rate = {1000, 1s}, .burst = 10}, {.shards = 1}, {.tolerance = 5ms}};
+    std::vector<permit> permits;
+    visit first, second;
+};
+
+BOOST_FIXTURE_TEST_CASE(a_late_wake_up_delays_no_newcomer, late_wake_up) {
+    tables.async_enter(1, second.callback());
+    settle(ctx);
+    clock::advance_to(clock::now() + 2ms);
+    error_code ec;
+    BOOST_TEST(static_cast<bool>(tables.try_enter(1, 1, ec)));
+    BOOST_TEST(ec == error_code());
+    settle(ctx);
+    BOOST_TEST(second.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_late_wake_up_delays_no_newcomer_that_may_wait, late_wake_up) {
+    tables.async_enter(1, second.callback());
+    settle(ctx);
+    clock::advance_to(clock::now() + 2ms);
+    visit third(tables, 1);
+    settle(ctx);
+    BOOST_TEST(second.granted());
+    BOOST_TEST(third.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_late_wake_up_delays_no_chain, late_wake_up) {
+    seats gate{ctx, {.seats = 1}};
+    tables.async_enter(1, second.callback());
+    settle(ctx);
+    clock::advance_to(clock::now() + 2ms);
+    BOOST_TEST(static_cast<bool>(weir::chain(tables.with(1), gate).try_enter()));
+    settle(ctx);
+    BOOST_TEST(second.granted());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_late_wake_up_delays_no_reservation, late_wake_up) {
+    auto reserved = tables.reserve(1);
+    settle(ctx);
+    clock::advance_to(*reserved.at());
+    BOOST_TEST(static_cast<bool>(reserved.try_enter()));
 }
 
 BOOST_AUTO_TEST_CASE(cancels_only_the_requests_that_wait_at_that_time) {

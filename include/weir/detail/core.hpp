@@ -155,6 +155,7 @@ public:
         auto const now = time();
         if (by.cancelled)
             leave_line(op, now);
+        room().expedite_line_of(op, now);
         settle(now);
         if (!is_over(op)) {
             room().replace(op, by);
@@ -169,7 +170,9 @@ public:
     /// waits.
     [[nodiscard]] permit take_up(operation& op, error_code& ec) noexcept {
         visit const here(*this);
-        settle(time());
+        auto const now = time();
+        room().expedite_line_of(op, now);
+        settle(now);
         ec = errc::no_permit;
         return is_over(op) ? outcome_of(op, ec) : permit();
     }

@@ -78,8 +78,7 @@ public:
     [[nodiscard, gnu::always_inline]] permit try_enter(request const& r, time_point now,
                                                        error_code& ec, Who const&... who) noexcept {
         base::check_standing(this->queueing(), r);
-        this->help(now);
-        auto s = this->find(who...);
+        auto s = this->help(now, who...);
         auto const asked = ask(s, r, now, who...);
         event const here(*this, s.line(), now);
         slots().count(s, !asked.granted, who...);
@@ -97,8 +96,7 @@ public:
                                        Who const&... who) noexcept {
         ec = {};
         base::check_standing(this->queueing(), r);
-        this->help(now);
-        auto s = this->find(who...);
+        auto s = this->help(now, who...);
         auto const asked = ask(s, r, now, who...);
         event const here(*this, s.line(), now);
         if (!asked.granted && !asked.rejected)
@@ -119,8 +117,7 @@ public:
             return reject_operation(
                 slots().find(who...), op, boost::asio::error::operation_aborted, unknown, now);
         base::check_standing(this->queueing(), r);
-        this->help(now);
-        auto s = this->find(who...);
+        auto s = this->help(now, who...);
         auto const asked = ask(s, r, now, who...);
         if (asked.granted || asked.rejected) {
             event const here(*this, s.line(), now);

@@ -201,8 +201,10 @@ public:
         l.epoch = epoch;
         static_cast<list_hook<in_lines>&>(l).unlink();
         lines_.push_back(l);
-        schedule(l, time_point::min());
+        make_due(l);
     }
+    /// The line has work now, until `rest`.
+    void make_due(line_type& l) noexcept { schedule(l, time_point::min()); }
     template <class F>
     void each_outdated(std::uint64_t epoch, int& budget, F f) noexcept {
         for (; budget > 0 && has_outdated(epoch); --budget)

@@ -62,6 +62,8 @@ public:
         bool const barred = l && (waits ? !l->is_first(e, now) : !l->empty());
         auto const ahead = waits || !barred ? 0 : l->ahead_of_new(e.count, now);
         auto const ready = this->ready_at(s, e.count, ahead, now);
+        if (barred && !waits)
+            this->expedite(*l, now);
         if (barred && (l->is_sweeping() || ready <= now))
             return {};
         return chain_turn::at(!barred && ready <= now, ready, now);

@@ -107,6 +107,12 @@ public:
         return this->policy().pop_command(what_waits(now), now);
     }
 
+    /// Makes the line of a waiting operation due now if its first request can be granted.
+    void expedite_line_of(operation const& op, time_point now) noexcept {
+        if (op.at == place::queue)
+            this->expedite(slots().line_of(op), now);
+    }
+
     // Events without a call.
 
     /// Does all work that is due, until `budget` operations were touched.
@@ -188,15 +194,25 @@ protected:
     using base::base;
     ~events() = default;
 
-    /// Ensures that no request is rejected because of an operation that is due but that the actor has not served yet.
-    void help(time_point now) noexcept {
+    /// Returns the slot of a newcomer. Ensures that no newcomer is rejected because of an operation that is due but that
+    /// the actor has not served yet.
+    template <class... Who>
+    [[nodiscard, gnu::always_inline]] auto help(time_point now, Who const&... who) noexcept {
         if (this->waiting() == 0) [[likely]]
-            return this->pause().elapse(now);
-        int budget = help_budget;
-        settle(now, budget);
+            this->pause().elapse(now);
+        else
+            serve_before(now, who...);
+        return this->find(who...);
     }
 
 private:
+    template <class... Who>
+    [[gnu::noinline]] void serve_before(time_point now, Who const&... who) noexcept {
+        if (auto* const l = slots().find(who...).line())
+            this->expedite(*l, now);
+        int budget = help_budget;
+        settle(now, budget);
+    }
     // During a pause permits from elsewhere are of no use.
     [[nodiscard]] demand what_waits(time_point now) noexcept {
         auto& l = slots().line();

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 namespace weir::detail {
 
@@ -72,6 +73,15 @@ protected:
             return one.is_sweeping() ? now : next_event(one, now);
         });
     }
+    /// Makes a line due now if its first request can be granted. It may be scheduled for later (see `wake_time`), and
+    /// the caller must not wait for that.
+    void expedite(line_type& l, time_point now) noexcept {
+        if constexpr (!base::is_one) {
+            auto const n = first_asks_for(l, now);
+            if (n && ready_at(slots().slot_of(l), *n, 0, now) <= now)
+                slots().make_due(l);
+        }
+    }
 
     // Events for all lines. A limiter without keys has one line, which they reach at once.
 
@@ -130,17 +140,11 @@ protected:
     /// Returns when work is due in a line, except deadlines.
     [[nodiscard]] time_point next_event(line_type& l, time_point now) noexcept {
         auto const at = l.next_event(now);
-        auto const turn = [&](amount n) {
-            return std::min(at, wake_time(slots().slot_of(l).policy(), this->pause(), n,
+        auto const n = first_asks_for(l, now);
+        return n ? std::min(at, wake_time(slots().slot_of(l).policy(), this->pause(), *n,
                                           parts().deadlines.next(), this->queueing().tolerance, now,
-                                          last_alarm_));
-        };
-        auto const* const head = l.next(now);
-        if (auto const* const chain = l.chain_before(head)) {
-            bool const is_called = chain->op->called.load(std::memory_order_relaxed);
-            return chain->ready || is_called ? at : turn(chain->count);
-        }
-        return head ? turn(head->count) : at;
+                                          last_alarm_))
+                 : at;
     }
     /// `last_alarm`: as in `wakeup`.
     void remember_alarm(time_point last_alarm) noexcept { last_alarm_ = last_alarm; }
@@ -160,6 +164,17 @@ protected:
     }
 
 private:
+    // Returns for how many permits the first request of a line waits; nothing if there is none, or if the line does not
+    // grant it: a chain that is called or ready.
+    [[nodiscard]] static std::optional<amount> first_asks_for(line_type& l,
+                                                              time_point now) noexcept {
+        auto const* const head = l.next(now);
+        if (auto const* const chain = l.chain_before(head)) {
+            bool const is_called = chain->op->called.load(std::memory_order_relaxed);
+            return chain->ready || is_called ? std::nullopt : std::optional(chain->count);
+        }
+        return head ? std::optional(head->count) : std::nullopt;
+    }
     // Returns the reason for which a request leaves when its deadline has passed. If a walk that holds the grants has
     // not come to it yet, that is the reason of the walk. But its grant time does not count: it could have been granted
     // in time.
