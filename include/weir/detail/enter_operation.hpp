@@ -24,6 +24,18 @@
 #include <type_traits>
 #include <utility>
 
+namespace boost::asio::experimental::awaitable_operators {
+
+/// An awaitable for which Asio's `||` and `&&` are found wherever the user has included them.
+template <class T, class Executor>
+class weir_operand : public awaitable<T, Executor> {
+public:
+    explicit weir_operand(awaitable<T, Executor>&& a) noexcept
+        : awaitable<T, Executor>(std::move(a)) {}
+};
+
+}  // namespace boost::asio::experimental::awaitable_operators
+
 namespace weir::detail {
 
 /// Converts a deadline of the caller to a limit of the wait.
@@ -173,19 +185,24 @@ boost::asio::awaitable<typename Operation::result, Executor> await_alone(Operati
     co_return co_await std::move(operation);
 }
 
-/// An `enter_operation` as an awaitable, which `co_spawn` and the operators `||` and `&&` take. They start the
-/// coroutine, whereas `co_await` starts the operation.
+/// An `enter_operation` that also becomes a coroutine where one is asked for: by a conversion to an awaitable, by
+/// `co_spawn`, which calls it, and by the operators `||` and `&&`. `co_await` starts the operation, without a coroutine.
 template <class Handle, class Executor, class Start>
-class [[nodiscard]] enter_awaitable
-    : public enter_operation<Handle, Start>,
-      public boost::asio::awaitable<typename Start::signature::result, Executor> {
+class [[nodiscard]] enter_awaitable : public enter_operation<Handle, Start> {
     using operation = enter_operation<Handle, Start>;
-    using awaitable = boost::asio::awaitable<typename Start::signature::result, Executor>;
 
 public:
-    enter_awaitable(Handle&& handle, Start&& start)
-        : operation(std::move(handle), std::move(start)),
-          awaitable(await_alone<Executor>(static_cast<operation const&>(*this))) {}
+    using value_type = typename Start::signature::result;
+    using executor_type = Executor;
+    using awaitable = boost::asio::awaitable<value_type, Executor>;
+
+    using operation::operation;
+    using operation::operator();
+
+    [[nodiscard]] awaitable operator()() const {
+        return await_alone<Executor>(static_cast<operation const&>(*this));
+    }
+    [[nodiscard]] operator awaitable() const { return (*this)(); }  // like Asio's, implicit
 };
 
 /// The token of an operation that is awaited in a coroutine on any executor, and throws if it is rejected.
@@ -198,6 +215,33 @@ enter_operation<Handle, Start> const& as_enter_operation(
 }
 template <class Op>
 concept enters = requires(Op const& op) { detail::as_enter_operation(op); };
+
+template <class T, class Executor>
+[[nodiscard]] auto as_operand(boost::asio::awaitable<T, Executor>&& a) noexcept {
+    return boost::asio::experimental::awaitable_operators::weir_operand<T, Executor>(std::move(a));
+}
+template <class Handle, class Executor, class Start>
+[[nodiscard]] auto as_operand(enter_awaitable<Handle, Executor, Start> const& op) {
+    return as_operand(op());
+}
+
+template <class T>
+inline constexpr bool is_enter_awaitable = false;
+template <class Handle, class Executor, class Start>
+inline constexpr bool is_enter_awaitable<enter_awaitable<Handle, Executor, Start>> = true;
+
+template <class A, class B>
+    requires(is_enter_awaitable<A> || is_enter_awaitable<B>)
+[[nodiscard]] auto operator||(A a, B b)
+    -> decltype(as_operand(std::move(a)) || as_operand(std::move(b))) {
+    return as_operand(std::move(a)) || as_operand(std::move(b));
+}
+template <class A, class B>
+    requires(is_enter_awaitable<A> || is_enter_awaitable<B>)
+[[nodiscard]] auto operator&&(A a, B b)
+    -> decltype(as_operand(std::move(a)) && as_operand(std::move(b))) {
+    return as_operand(std::move(a)) && as_operand(std::move(b));
+}
 
 }  // namespace weir::detail
 
@@ -271,9 +315,8 @@ public:
     using memory_type =
         weir::detail::frame_memory_for<typename operation::template waiting_operation<bound>>;
 
-    template <class Given>
-    awaitable_async_op(Given&& op, awaitable_frame_base<Executor>* frame)
-        : op_(std::forward<Given>(op)), frame_(frame) {}
+    awaitable_async_op(Op const& op, awaitable_frame_base<Executor>* frame)
+        : op_(weir::detail::as_enter_operation(op)), frame_(frame) {}
 
     bool await_ready() {
         // A coroutine can choose not to get an exception for a cancellation.
@@ -302,7 +345,7 @@ public:
     }
 
 private:
-    operation op_;
+    operation const& op_;  // the operand of `co_await`, which exists until the coroutine continues
     awaitable_frame_base<Executor>* frame_;
     Permit granted_;
     weir::error_code error_;
