@@ -112,6 +112,9 @@ public:
         return static_cast<int>(packed_ & last_priority);
     }
 
+    /// Returns whether both ask for the same number with the same standing.
+    friend constexpr bool operator==(request const&, request const&) noexcept = default;
+
 private:
     static constexpr amount range_flag = last_priority + 1;
     static constexpr int flag_bits = 4;

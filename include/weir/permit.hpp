@@ -22,6 +22,8 @@ namespace detail {
 struct permit_origin {
     std::uint64_t ticket = 0;
     std::uint64_t key = 0;
+
+    friend bool operator==(permit_origin const&, permit_origin const&) noexcept = default;
 };
 
 /// Issues permits and takes them back: the core of a limiter, which exists while a permit is in use.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/context_user.hpp>
+#include <weir/detail/counting_lock.hpp>
 
 #include "simulation.hpp"
 
@@ -21,6 +22,53 @@ public:
 private:
     int core_;
     scheduler::thread* owner_ = nullptr;
+};
+
+/// A `mutex` that also counts permits.
+class counting_mutex {
+    using word = weir::detail::counting_word;
+
+public:
+    counting_mutex() : core_(simulation::current().count_lock()) {}
+    counting_mutex(counting_mutex const&) = delete;
+    counting_mutex& operator=(counting_mutex const&) = delete;
+
+    word lock() {
+        simulation::current().lock(owner_, core_);
+        return std::exchange(word_, {});
+    }
+    void unlock(word next) {
+        word_ = next;
+        simulation::current().unlock(owner_, core_);
+    }
+    bool try_take() {
+        auto const take = [&] {
+            word_ = word_.after_take();
+            auto& world = simulation::current();
+            world.say("  takes 1 without the lock");
+            world.judge.took(world.calling(), 1, 0, world.threads.now());
+        };
+        return simulation::current().without_lock(
+            owner_, core_, [&] { return word_.can_take(); }, take);
+    }
+    bool try_put_back() {
+        auto const put_back = [&] {
+            word_ = word_.after_put_back();
+            auto& world = simulation::current();
+            world.say("  puts 1 back without the lock");
+            if (world.calling().what == call::kind::leave_unused)
+                world.judge.refunded(world.calling(), 1, 0, world.threads.now());
+            else
+                world.judge.came_home(world.calling(), 1);
+        };
+        return simulation::current().without_lock(
+            owner_, core_, [&] { return word_.can_put_back(); }, put_back);
+    }
+
+private:
+    int core_;
+    scheduler::thread* owner_ = nullptr;
+    word word_;
 };
 
 /// An event that one thread waits for and another one sets.
@@ -124,6 +172,13 @@ private:
 
     simulation* world_;
     station* at_;
+};
+
+/// A `host` with a lock that counts.
+class counting_host : public host {
+public:
+    using counting_mutex_type = counting_mutex;
+    using host::host;
 };
 
 }  // namespace explorer

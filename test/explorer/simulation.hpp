@@ -74,6 +74,18 @@ public:
 
     void lock(scheduler::thread*& owner, int core);
     void unlock(scheduler::thread*& owner, int core);
+    /// Calls `change()` in a separate critical section if the lock is free and `can()`. Returns whether it did.
+    template <class Can, class Change>
+    bool without_lock(scheduler::thread*& owner, int core, Can can, Change change) {
+        if (quiet_call_)
+            return false;
+        unfailing const ours;
+        threads.pause_before_lock();
+        if (owner || !can())
+            return false;
+        lock_free_section(owner, core, change);
+        return true;
+    }
     /// Each core has one, and they are made in the order of the stations.
     [[nodiscard]] int count_lock() noexcept { return locks_++; }
     /// Takes the message over, or throws and leaves it.
@@ -179,6 +191,15 @@ private:
     void passed(time_point now) final;
     [[noreturn]] void runs_away() final;
 
+    template <class Change>
+    void lock_free_section(scheduler::thread*& owner, int core, Change change) {
+        threads.seen();
+        owner = threads.running();
+        holders_.push_back(owner);
+        section_begins(calling(), core);
+        change();
+        unlock(owner, core);
+    }
     void serve(context& where);
     void put(context& where, std::unique_ptr<message>& m);
     void may_fail();

@@ -30,12 +30,13 @@ using overheard_room =
 
 /// A limiter with one core and no keys.
 template <class Policy>
-class plain : public one_limiter<plain<Policy>, weir::detail::core<overheard_room<Policy>, host>> {
+class plain
+    : public one_limiter<plain<Policy>, weir::detail::core<overheard_room<Policy>, counting_host>> {
 public:
     using room = overheard_room<Policy>;
     using operation_type = weir::detail::overdue_operation;
     using options_type = typename Policy::options_type;
-    using core = weir::detail::core<room, host>;
+    using core = weir::detail::core<room, counting_host>;
 
     static constexpr int cores(options_type const&) noexcept { return 1; }
     static constexpr int keys = 1;

@@ -8,6 +8,7 @@
 #include <weir/detail/observed_events.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/policy_commands.hpp>
+#include <weir/detail/room_lock.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/time.hpp>
 
@@ -36,6 +37,7 @@ namespace weir::detail {
 ///   section that changes anything ends with a call of `wakeup`, and posts the message under the lock.
 /// - No handler or observer runs and no user's object is destroyed under the lock: handlers, permits, operations and
 ///   policies are completed and destroyed outside. Only `execute` of the limiter's executor is called under it.
+/// - Permits that are taken and put back without the lock are known to the room under the lock: see `room_lock`.
 /// - The timer and the work guard are used outside the lock, by the one step that is arranging.
 /// - A thread that works outside the lock counts as a worker: the host, and so the execution context, outlives it, and
 ///   the context is kept running.
@@ -45,6 +47,7 @@ namespace weir::detail {
 /// | expression                | required effect                                                    |
 /// |---------------------------|--------------------------------------------------------------------|
 /// | `Host::mutex_type`        | a lock                                                             |
+/// | `Host::counting_mutex_type` | optional: a lock that also counts permits, like `counting_lock`  |
 /// | `Host::event_type`        | `wait()` returns once another thread has called `set()`            |
 /// | `Host::now()`             | the time                                                           |
 /// | `Host::clock_type`        | the clock of `now()`, for a limiter in a chain                     |
@@ -111,7 +114,7 @@ protected:
     using commands_type = policy_commands<Room>;
 
     template <class... RoomArgs>
-    explicit actor(RoomArgs&&... args) : room_(std::forward<RoomArgs>(args)...) {}
+    explicit actor(RoomArgs&&... args) : room_(std::forward<RoomArgs>(args)...), mutex_(room_) {}
     ~actor() { BOOST_ASSERT(room_.live() == 0 && room_.is_empty()); }
 
     /// Completes the construction. Call it once, after the constructor.
@@ -124,20 +127,33 @@ protected:
         life_.begin(std::move(self));
     }
 
+    // Permits that are taken and put back one by one without the lock. These functions return false if it is needed.
+
+    static constexpr bool can_count = has_counting_lock<Room, Host>;
+    [[nodiscard]] bool try_take() noexcept { return mutex_.try_take(); }
+    [[nodiscard]] bool try_put_back() noexcept { return mutex_.try_put_back(); }
+
     /// A call that may change something: it holds the lock, and its destructor does the work that results. The path of
     /// a grant is forced inline; otherwise the object would be put on the stack.
     class visit {
     public:
-        explicit visit(actor& a) noexcept : actor_(a) { actor_.mutex_.lock(); }
+        [[gnu::always_inline]] explicit visit(actor& a) noexcept : actor_(a) {
+            actor_.mutex_.lock();
+        }
         visit(visit const&) = delete;
         visit& operator=(visit const&) = delete;
         [[gnu::always_inline]] ~visit() {
-            if (!has_event_ && (actor_.is_quiet() || (changes_nothing_ && actor_.can_wait())) &&
-                !actor_.has_command()) [[likely]]
+            bool const ends_here = !has_event_ && !actor_.has_command();
+            if (ends_here && actor_.is_quiet()) [[likely]]
+                counts_ ? actor_.mutex_.unlock_and_count() : actor_.mutex_.unlock();
+            else if (ends_here && changes_nothing_ && actor_.can_wait())
                 actor_.mutex_.unlock();
             else
                 end(actor_);
         }
+
+        /// Lets the lock count permits from the end of this visit on.
+        void lets_count() noexcept { counts_ = true; }
 
         /// Declares that this visit concerns no other request.
         void changes_nothing() noexcept { changes_nothing_ = true; }
@@ -168,6 +184,7 @@ protected:
         }
 
         actor& actor_;
+        bool counts_ = false;
         bool changes_nothing_ = false;
         bool has_event_ = false;
     };
@@ -404,11 +421,11 @@ private:
         plan_end(e);
     }
 
-    typename Host::mutex_type mutable mutex_;
     life life_;
     wakeup wakeup_;
     mutable time_point now_{};
     Room room_;
+    room_lock<Room, Host> mutable mutex_;  // of the room
     [[no_unique_address]] commands_type commands_{};
     observed_events observed_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/counting_lock.hpp>
 #include <weir/detail/registry.hpp>
 #include <weir/detail/word_lock.hpp>
 #include <weir/time.hpp>
@@ -37,6 +38,7 @@ template <class Executor, class Timer>
 class asio_host {
 public:
     using mutex_type = word_lock;
+    using counting_mutex_type = counting_lock;
     using executor_type = Executor;
     using clock_type = typename Timer::clock_type;
 

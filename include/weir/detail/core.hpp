@@ -70,12 +70,10 @@ public:
     /// Grants the request `r` immediately, or sets `ec` to the reason of the rejection.
     template <class... Key>
     [[nodiscard]] permit try_enter(request const& r, error_code& ec, Key const&... key) noexcept {
-        visit here(*this);
-        expect(key...);
-        auto result = room().try_enter(r, time_if(room().needs_time_to_ask()), ec, key...);
-        if (!result) [[unlikely]]
-            here.rejects(r, ec, result);
-        return result;
+        bool const counts = is_countable(r);
+        if (counts && this->try_take()) [[likely]]
+            return counted_permit(ec);
+        return try_under_lock(counts, r, ec, key...);
     }
 
     /// Grants the request `r` immediately, or rejects it. If waiting could help, the permit is empty and `ec` is
@@ -83,9 +81,11 @@ public:
     template <class... Key>
     [[nodiscard]] permit enter_at_once(request const& r, error_code& ec,
                                        Key const&... key) noexcept {
+        if (is_countable(r) && this->try_take()) [[likely]]
+            return counted_permit(ec);
         if (room().perhaps_waiting())
             return {};  // `enter` decides: asking twice is useless
-        return ask_at_once(r, ec, key...);
+        return ask_under_lock(r, ec, key...);
     }
 
     /// Decides immediately and stores the outcome in `op`, or lets `op` wait. Returns true if `op` waits; then the
@@ -353,6 +353,8 @@ public:
     // Permits: call these on any thread, at any time.
 
     void leave(amount n, permit_origin from) noexcept override {
+        if (is_countable(n, from) && this->try_put_back())
+            return;
         visit here(*this);
         if (room().leave(n, from, time_if(room().needs_time_to_leave())))
             settle(time_if(false));
@@ -361,6 +363,8 @@ public:
     }
 
     void leave_unused(amount n, permit_origin from) noexcept override {
+        if (is_countable(n, from) && this->try_put_back()) [[likely]]
+            return;
         visit here(*this);
         if (room().leave_unused(n, from, time_if(room().needs_time_to_ask())))
             settle(time_if(false));
@@ -457,6 +461,14 @@ public:
     }
 
 private:
+    // Return whether the lock may grant a request, and take a permit back, by counting.
+    [[nodiscard]] static bool is_countable(request const& r) noexcept {
+        return base::can_count && r == request();
+    }
+    [[nodiscard]] static bool is_countable(amount n, permit_origin from) noexcept {
+        return base::can_count && n == 1 && from == permit_origin();
+    }
+
     [[nodiscard]] time_point time_in(section_time* t) const noexcept {
         return t ? this->time_at(t->of(&Host::now)) : time_if(false);
     }
@@ -468,11 +480,33 @@ private:
             room().expect(key...);
     }
 
+    [[nodiscard]] permit counted_permit(error_code& ec) noexcept {
+        ec = {};
+        return permit_issuer::grant(*this, 1, {}, duration::zero());
+    }
+
+    // These do the work of `try_enter` and of `enter_at_once`. They are separate functions so that the permit is made
+    // in its place: a function with several returns would copy it.
     template <class... Key>
-    [[nodiscard]] permit ask_at_once(request const& r, error_code& ec, Key const&... key) noexcept {
+    [[nodiscard, gnu::noinline]] permit try_under_lock(bool counts, request const& r,
+                                                       error_code& ec, Key const&... key) noexcept {
+        visit here(*this);
+        expect(key...);
+        auto result = room().try_enter(r, time_if(room().needs_time_to_ask()), ec, key...);
+        if (result && counts)
+            here.lets_count();
+        if (!result) [[unlikely]]
+            here.rejects(r, ec, result);
+        return result;
+    }
+    template <class... Key>
+    [[nodiscard, gnu::noinline]] permit ask_under_lock(request const& r, error_code& ec,
+                                                       Key const&... key) noexcept {
         visit here(*this);
         expect(key...);
         auto result = room().enter_at_once(r, time_if(room().needs_time_to_ask()), ec, key...);
+        if (result && is_countable(r))
+            here.lets_count();
         if (!result && ec) [[unlikely]]
             here.rejects(r, ec, result);
         return result;

@@ -8,6 +8,7 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace weir::detail {
 
@@ -18,6 +19,13 @@ public:
         ++done_.granted;
         ++done_.granted_immediately;
         done_.permits_granted += n;
+    }
+
+    /// Counts immediate grants of one permit each.
+    void grant_ones(std::uint64_t many) noexcept {
+        done_.granted += many;
+        done_.granted_immediately += many;
+        done_.permits_granted += static_cast<amount>(many);
     }
 
     void grant(amount n, duration waited) noexcept {

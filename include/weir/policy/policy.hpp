@@ -60,6 +60,9 @@ using ticket = std::uint64_t;
 /// - `p.ask_again_at(n, now)`: while `ready_at(n, 0, now)` is `unknown`: returns a later time from which on it may be
 ///   `now` although no permit was released, or `never` if only a release can help. The limiter asks `ready_at` again at
 ///   that time, and predicts no grant by it.
+/// - `p.countable()`: returns how many permits the limiter may grant one by one by counting alone, with ticket 0;
+///   negative if none. It calls neither `take` nor `leave` for them. Before any other call, `p.counted(n)` adds the number
+///   of permits that were granted, less the number of released permits.
 /// - `p.debt(now)`: returns the permits taken beyond the free ones, at least 0. While there is debt, the limiter grants
 ///   nothing. A policy that never has debt leaves it out.
 // clang-format off
@@ -85,6 +88,15 @@ concept limiting_policy =
     } || requires(P p, amount n, ticket t, time_point now) {
         { p.leave(n, t, now) } noexcept -> std::same_as<bool>;
     });
+// clang-format on
+
+/// A policy whose permits can be granted and released by counting alone.
+// clang-format off
+template <class P>
+concept countable_policy = limiting_policy<P> && requires(P p, P const& c, amount n) {
+    { c.countable() } noexcept -> std::same_as<amount>;
+    { p.counted(n) } noexcept;
+};
 // clang-format on
 
 /// Returns whether `p` makes up for late grants; false if it does not define `catches_up`.

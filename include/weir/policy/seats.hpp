@@ -104,6 +104,8 @@ public:
         return ruled::leave(n, t);
     }
     bool refund(amount n, ticket t, time_point) noexcept { return leave(n, t); }
+    [[nodiscard]] amount countable() const noexcept { return timed() ? -1 : state().free; }
+    void counted(amount n) noexcept { ruled::take(n, {}); }
     ticket merge(ticket a, ticket b, amount n) noexcept {
         return a == b ? a : watch_.merge(a, b, n);
     }

@@ -48,6 +48,23 @@ public:
         return slots_.policy();
     }
 
+    // Permits that are taken and put back one by one without the room, while no operation waits: see `counting_room_lock`.
+
+    /// Returns how many permits may be taken; negative if they cannot be counted. Call it after a grant: then the limiter
+    /// is open and not paused. A request without a flow has no account of a partition.
+    [[nodiscard]] amount countable() const noexcept
+        requires(Slots::is_one && countable_policy<policy_type>)
+    {
+        return policy().countable();
+    }
+    /// Records that `taken` permits were taken, and that `n` more are in use; fewer if `n` is negative.
+    void counted(amount n, std::uint64_t taken) noexcept {
+        policy().counted(n);
+        count_out(n);
+        live_ += static_cast<std::uint64_t>(n);
+        counters_.grant_ones(taken);
+    }
+
     /// The number of permit objects.
     [[nodiscard]] std::uint64_t live() const noexcept { return live_; }
 
