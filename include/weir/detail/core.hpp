@@ -519,6 +519,8 @@ private:
         bool const waits = waits_here(op, limit, key...);
         if (op.error) [[unlikely]]
             here.rejects(op);
+        else if (waits && room().has_nothing_to_send())
+            here.changes_nothing();  // `summon` has posted the step for it
         return waits;
     }
     template <class... Key>

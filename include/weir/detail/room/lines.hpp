@@ -48,6 +48,10 @@ public:
     /// Operations that have left the room and must be posted.
     [[nodiscard]] operation_list& outbox() noexcept { return parts_.outbox; }
     [[nodiscard]] operation_list const& outbox() const noexcept { return parts_.outbox; }
+    /// Returns whether no operation has left, and no chain was called.
+    [[nodiscard]] bool has_nothing_to_send() const noexcept {
+        return parts_.outbox.empty() && parts_.calls.empty();
+    }
     /// Moves the chains that were called here to `to`.
     void take_calls(call_list& to) noexcept { to.append(parts_.calls); }
 
