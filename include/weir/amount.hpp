@@ -45,6 +45,22 @@ concept number =
 inline constexpr amount excessive = std::numeric_limits<amount>::max() >> 4;
 static_assert(max_amount < excessive);
 
+// These throw `std::invalid_argument`. They are separate functions so that the checks are short and become inline.
+
+[[noreturn, gnu::noinline, gnu::cold]] inline void throw_negative(char const* what, amount n) {
+    throw std::invalid_argument("weir: " + std::string(what) + " " + std::to_string(n) +
+                                " permits; the number must not be negative");
+}
+[[noreturn, gnu::noinline, gnu::cold]] inline void throw_class(int priority, int last) {
+    throw std::invalid_argument("weir: a request of priority " + std::to_string(priority) +
+                                "; the priority must be from 0 to " + std::to_string(last));
+}
+[[noreturn, gnu::noinline, gnu::cold]] inline void throw_range(amount min, amount max) {
+    throw std::invalid_argument(
+        "weir: a request for " + std::to_string(min) + " to " + std::to_string(max) +
+        " permits; the minimum must be at least 1 and at most the maximum");
+}
+
 /// Returns `n`, or `excessive` if `n` is greater.
 ///
 /// @throws std::invalid_argument if `n` is negative; `what` names it
@@ -52,8 +68,7 @@ template <number T>
 [[nodiscard]] constexpr amount checked_amount(T n, char const* what) {
     if constexpr (std::signed_integral<T>) {
         if (n < 0)
-            throw std::invalid_argument("weir: " + std::string(what) + " " + std::to_string(n) +
-                                        " permits; the number must not be negative");
+            throw_negative(what, static_cast<amount>(n));
     }
     return std::cmp_greater(n, excessive) ? excessive : static_cast<amount>(n);
 }
@@ -126,9 +141,7 @@ private:
         : flow_or_max_(static_cast<std::uint64_t>(max)),
           packed_(packed(min, priority) | range_flag) {
         if (min < 1 || min > max)
-            throw std::invalid_argument(
-                "weir: a request for " + std::to_string(min) + " to " + std::to_string(max) +
-                " permits; the minimum must be at least 1 and at most the maximum");
+            detail::throw_range(min, max);
     }
     [[nodiscard]] constexpr bool is_range() const noexcept { return (packed_ & range_flag) != 0; }
 
@@ -139,9 +152,7 @@ private:
 
     static constexpr int checked_class(int priority) {
         if (priority < 0 || priority > last_priority)
-            throw std::invalid_argument(
-                "weir: a request of priority " + std::to_string(priority) +
-                "; the priority must be from 0 to " + std::to_string(last_priority));
+            detail::throw_class(priority, last_priority);
         return priority;
     }
 

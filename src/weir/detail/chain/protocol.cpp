@@ -18,15 +18,27 @@ namespace {
 template <class T>
 using for_each_limiter = boost::container::static_vector<T, most_chained>;
 
+// Inserts `x` into a sorted list, which is short.
+template <class T>
+void insert_in_order(for_each_limiter<T>& all, T const& x) {
+    all.push_back(x);
+    for (auto i = all.size() - 1; i != 0 && all[i] < all[i - 1]; --i)
+        std::swap(all[i], all[i - 1]);
+}
+
 // The locks of several limiters, each taken once. The resulting work is done when all locks are free.
 class joint_section {
 public:
-    explicit joint_section(for_each_limiter<chain_core*> const& in_order) : cores_(in_order) {
-        for (auto* const core : cores_)
-            core->lock();
+    // `used` has a `core` in each element, in the order of the locks.
+    template <class Used>
+    explicit joint_section(Used const& used) {
+        for (auto const& each : used) {
+            if (!cores_.empty() && cores_.back() == each.core)
+                continue;
+            cores_.push_back(each.core);
+            each.core->lock();
+        }
     }
-    explicit joint_section(std::span<chain_entry const> entries)
-        : joint_section(cores_of(entries)) {}
     joint_section(joint_section const&) = delete;
     joint_section& operator=(joint_section const&) = delete;
     ~joint_section() {
@@ -48,15 +60,6 @@ public:
     }
 
 private:
-    static for_each_limiter<chain_core*> cores_of(std::span<chain_entry const> entries) {
-        for_each_limiter<chain_core*> cores;
-        for (auto const& e : entries) {
-            if (cores.empty() || cores.back() != e.core)
-                cores.push_back(e.core);
-        }
-        return cores;
-    }
-
     for_each_limiter<chain_core*> cores_;
     section_time mutable time_;
 };
@@ -64,13 +67,15 @@ private:
 // The replies of the limiters of a chain.
 struct survey {
     survey(std::span<chain_entry> entries, section_time& t) {
-        for (std::size_t i = 0; i != entries.size(); ++i)
-            add(entries[i], turns[i] = entries[i].member->consider(entries[i], t));
+        for (auto& e : entries) {
+            turns.push_back(e.member->consider(e, t));
+            add(e, turns.back());
+        }
     }
 
     [[nodiscard]] bool says_when() const noexcept { return longest != forever; }
 
-    std::array<chain_turn, most_chained> turns;  // of the entries
+    for_each_limiter<chain_turn> turns;  // of the entries
     bool all_let = true;
 
     // A final error.
@@ -121,13 +126,15 @@ private:
 
 // Returns the replies after the limiters have served the requests before the chain that are due.
 survey survey_now(std::span<chain_entry> entries, section_time& t) noexcept {
-    survey first(entries, t);
-    if (first.all_let || first.error)
-        return first;
+    survey s(entries, t);
+    if (s.all_let || s.error)
+        return s;
     bool served = false;
     for (auto const& e : entries)
         served = e.core->serve(t) || served;
-    return served ? survey(entries, t) : first;
+    if (served)
+        s = survey(entries, t);
+    return s;
 }
 
 // Grants at all limiters. If there is no longer space for a key, grants at none and returns the entry of that key.
@@ -348,26 +355,25 @@ std::span<chain_entry> fill(std::span<chain_entry> entries,
                             std::span<chain_member* const> members) noexcept {
     for_each_limiter<std::pair<chain_core*, std::size_t>> in_order;
     for (std::size_t i = 0; i != members.size(); ++i)
-        in_order.emplace_back(&members[i]->core(), i);
-    std::ranges::sort(in_order);
+        insert_in_order(in_order, std::pair(&members[i]->core(), i));
     std::size_t size = 0;
     for (auto const& [core, index] : in_order) {
         auto& member = *members[index];
         auto const asks = member.asks_for();
-        auto const used = entries.first(size);
-        auto at = std::ranges::find_if(used, [&](chain_entry const& e) {
-            return e.core == &member.core() && e.member->is(member);
-        });
-        if (at == used.end()) {
-            auto& e = entries[size++];
-            e.core = core;
-            e.member = &member;
-            e.index = index;
-            e.count = asks.count();
-            e.how = {.priority = asks.priority(), .flow = asks.flow()};
-        } else {
-            at->count = std::min(at->count + asks.count(), max_amount + 1);
+        auto at = size;
+        while (at != 0 && entries[at - 1].core == core && !entries[at - 1].member->is(member))
+            --at;
+        if (at != 0 && entries[at - 1].core == core) {
+            auto& before = entries[at - 1];
+            before.count = std::min(before.count + asks.count(), max_amount + 1);
+            continue;
         }
+        auto& e = entries[size++];
+        e.core = core;
+        e.member = &member;
+        e.index = index;
+        e.count = asks.count();
+        e.how = {.priority = asks.priority(), .flow = asks.flow()};
     }
     return entries.first(size);
 }
@@ -443,26 +449,21 @@ void make_all_claims(call_list& calls) noexcept {
 }
 
 void leave_together(std::span<permit> parts, bool used) noexcept {
-    for_each_limiter<permit*> out;
+    struct part_of {
+        chain_core* core;
+        permit* part;
+        auto operator<=>(part_of const&) const = default;
+    };
+    for_each_limiter<part_of> out;
     for (auto& part : parts) {
         if (part)
-            out.push_back(&part);
+            insert_in_order(out, {static_cast<chain_core*>(permit_issuer::of(part)), &part});
     }
-    auto const core_of = [](permit const* p) {
-        return static_cast<chain_core*>(permit_issuer::of(*p));
-    };
-    std::ranges::sort(out, {}, core_of);
-    for_each_limiter<chain_core*> cores;
-    for (auto const* const p : out) {
-        if (cores.empty() || cores.back() != core_of(p))
-            cores.push_back(core_of(p));
-    }
-    joint_section const here(cores);
+    joint_section const here(out);
     for_each_limiter<chain_core*> made_room;
-    for (auto* const p : out) {
-        auto* const core = core_of(p);
-        auto const n = p->count();
-        if (core->take_back(n, permit_issuer::give_up(*p), used, here.time()))
+    for (auto const& [core, part] : out) {
+        auto const n = part->count();
+        if (core->take_back(n, permit_issuer::give_up(*part), used, here.time()))
             made_room.push_back(core);
     }
     for (auto* const core : made_room)
