@@ -74,6 +74,37 @@ void seats_enter_with_patience(benchmark::State& state) {
     bench::run_coroutine<Executor>(body);
 }
 
+// A request that the count in the lock does not serve.
+void seats_try_enter_3(benchmark::State& state) {
+    bench::live_context context;
+    weir::seats seats(context->get_executor(), {.seats = 4});
+    for (auto _ : state)
+        benchmark::DoNotOptimize(seats.try_enter(3));
+}
+
+void three_try_enter(benchmark::State& state) {
+    bench::live_context context;
+    weir::seats one(context->get_executor(), {.seats = 4});
+    weir::seats two(context->get_executor(), {.seats = 4});
+    weir::seats three(context->get_executor(), {.seats = 4});
+    for (auto _ : state) {
+        auto const a = one.try_enter();
+        auto const b = two.try_enter();
+        auto const c = three.try_enter();
+        benchmark::DoNotOptimize(a.count() + b.count() + c.count());
+    }
+}
+
+void chain_try_enter(benchmark::State& state) {
+    bench::live_context context;
+    weir::seats one(context->get_executor(), {.seats = 4});
+    weir::seats two(context->get_executor(), {.seats = 4});
+    weir::seats three(context->get_executor(), {.seats = 4});
+    weir::chain all(one, two, three);
+    for (auto _ : state)
+        benchmark::DoNotOptimize(all.try_enter());
+}
+
 void token_bucket_try_enter(benchmark::State& state) {
     bench::live_context context;
     weir::token_bucket bucket(
@@ -128,6 +159,9 @@ BENCHMARK(seats_async_enter<any>);
 BENCHMARK(seats_async_enter<typed>);
 BENCHMARK(seats_enter_with_patience<any>);
 BENCHMARK(seats_enter_with_patience<typed>);
+BENCHMARK(seats_try_enter_3);
+BENCHMARK(three_try_enter);
+BENCHMARK(chain_try_enter);
 BENCHMARK(token_bucket_try_enter);
 BENCHMARK(sliding_log_try_enter<any>);
 BENCHMARK(sliding_log_enter<any>);
@@ -153,6 +187,9 @@ int main(int argc, char** argv) {
              "floor_child<typed>"},
             {"seats: co_await enter(1s) + leave, any, to a child", "seats_enter_with_patience<any>",
              "floor_child<any>"},
+            {"seats: try_enter(3) + leave, to two locks", "seats_try_enter_3", "floor_two_locks"},
+            {"chain of three seats: try_enter + leave, to the three", "chain_try_enter",
+             "three_try_enter"},
             {"token_bucket: try_enter + leave, to a clock read", "token_bucket_try_enter",
              "floor_clock"},
             {"sliding_log: try_enter, to a clock read", "sliding_log_try_enter<any>",
