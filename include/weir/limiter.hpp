@@ -210,16 +210,16 @@ public:
     /// with `errc::queue_full`. A program that starts many jobs at once, and wants all of them done, makes a limiter with
     /// `{.max_waiting = weir::unlimited}`. `asio::detached` ignores the exception of a rejected job.
     ///
-    /// Await it in a coroutine on any executor. If the permits are free, it posts nothing and allocates only a
-    /// coroutine frame, from Asio's cache. A wait adds no allocation: the frame of the awaiting coroutine has space for
-    /// it. `async_enter` without a token is cheaper.
+    /// Await it in a coroutine on any executor. This is the cheapest form: if the permits are free, it posts nothing and
+    /// allocates nothing. A wait adds no allocation either: the frame of the awaiting coroutine has space for it.
     ///
-    /// The limiter must exist until the call is awaited. The result also works with `co_spawn` and with the operators
-    /// `||` and `&&` of `asio::experimental::awaitable_operators`.
+    /// The limiter must exist until the call is awaited. The result converts to `asio::awaitable<permit, Executor>`, and
+    /// works with `co_spawn` and with the operators `||` and `&&` of `asio::experimental::awaitable_operators`. There it
+    /// becomes a coroutine.
     ///
     /// @param n     permits to acquire; default 1
     /// @param wait  patience: longest time to wait; default `queue_options::patience`
-    /// @return an awaitable of `permit`
+    /// @return an operation whose result is a `permit`
     /// @throws rejection with the `error_code` of `async_enter`, cancellation included, and with `retry_after` if it is
     ///   known
     [[nodiscard]] auto enter(request n, patience wait = {}) {
