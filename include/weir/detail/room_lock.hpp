@@ -4,7 +4,6 @@
 #include <weir/detail/counting_lock.hpp>
 
 #include <concepts>
-#include <type_traits>
 
 namespace weir::detail {
 

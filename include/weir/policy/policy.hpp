@@ -62,7 +62,8 @@ using ticket = std::uint64_t;
 ///   that time, and predicts no grant by it.
 /// - `p.countable()`: returns how many permits the limiter may grant one by one by counting alone, with ticket 0;
 ///   negative if none. It calls neither `take` nor `leave` for them. Before any other call, `p.counted(n)` adds the number
-///   of permits that were granted, less the number of released permits.
+///   of permits that were granted, less the number of released permits. A class that derives from such a policy, and
+///   replaces its `take` or `leave`, must replace `countable` as well.
 /// - `p.debt(now)`: returns the permits taken beyond the free ones, at least 0. While there is debt, the limiter grants
 ///   nothing. A policy that never has debt leaves it out.
 // clang-format off

@@ -5,7 +5,6 @@
 #include <boost/container/static_vector.hpp>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 
