@@ -1,149 +1,118 @@
 #pragma once
 
+#include <weir/amount.hpp>
 #include <weir/detail/arrival_queue.hpp>
-#include <weir/detail/fair_queue.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/order.hpp>
-#include <weir/detail/priority_queue.hpp>
 #include <weir/detail/shares_queue.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
 #include <memory>
-#include <utility>
-#include <variant>
 
 namespace weir::detail {
+
+/// A queue of an order that groups the requests: `priority`, `fair` or `shares`. Its contract is at `arrival_queue`.
+class grouped_queue {
+public:
+    grouped_queue() = default;
+    grouped_queue(grouped_queue const&) = delete;
+    grouped_queue& operator=(grouped_queue const&) = delete;
+    virtual ~grouped_queue() = default;
+
+    virtual void configure(queue_options const& options) noexcept = 0;
+    virtual void prepare(operation const& op) = 0;
+    virtual void push(operation& op) noexcept = 0;
+    virtual void erase(operation& op) noexcept = 0;
+    virtual void replace(operation& op, operation& by) noexcept = 0;
+    virtual void grant(operation& op, amount n, time_point now) noexcept = 0;
+    [[nodiscard]] virtual bool empty() const noexcept = 0;
+    [[nodiscard]] virtual operation* next(time_point now) const noexcept = 0;
+    [[nodiscard]] virtual operation* oldest() const noexcept = 0;
+    [[nodiscard]] virtual operation* after(operation& op) const noexcept = 0;
+    [[nodiscard]] virtual bool bars(request const& r, time_point now) const noexcept = 0;
+    [[nodiscard]] virtual bool foresees() const noexcept = 0;
+    [[nodiscard]] virtual amount ahead_of_new(request const& r, time_point now) const noexcept = 0;
+    [[nodiscard]] virtual operation* makes_way(request const& r,
+                                               operation* previous) const noexcept = 0;
+    [[nodiscard]] virtual operation* shed(time_point now) noexcept = 0;
+    [[nodiscard]] virtual time_point next_event(time_point now) const noexcept = 0;
+    /// Null, except for `shares`.
+    [[nodiscard]] virtual shares_queue* accounts() noexcept = 0;
+};
 
 /// The queue for the order that the options name at run time. The parts that only `priority` and `fair` need are
 /// allocated when the first request joins under such an order; a change from or to these orders waits until the queue
 /// is empty. The order `shares` exists from construction or never.
 class any_queue {
-    template <class Self, class F>
-    static decltype(auto) with(Self& self, F f) noexcept {
-        if (!self.grouped_) [[likely]]
-            return f(self.plain_);
-        if (auto* const queue = std::get_if<priority_queue>(self.grouped_.get()))
-            return f(*queue);
-        if (auto* const queue = std::get_if<shares_queue>(self.grouped_.get()))
-            return f(*queue);
-        return f(*std::get_if<fair_queue>(self.grouped_.get()));
-    }
-
 public:
-    explicit any_queue(queue_options const& options = {}) {
-        if (options.order == queue_order::shares) {
-            grouped_ = std::make_unique<grouped>(std::in_place_type<shares_queue>);
-            order_ = options.order;
-        }
-        configure(options);
-    }
+    explicit any_queue(queue_options const& options = {});
 
     static void check(queue_options const&) noexcept {}
     static void check_change(queue_options const& before, queue_options const& next) {
         detail::check_change(before.order, next.order);
     }
-    [[nodiscard]] static bool can_use(queue_options const& options, request const& r) noexcept {
-        switch (options.order) {
-            case queue_order::priority:
-                return priority_queue::can_use(options, r);
-            case queue_order::fair:
-                return fair_queue::can_use(options, r);
-            case queue_order::shares:
-                return shares_queue::can_use(options, r);
-            default:
-                return arrival_queue<order::any>::can_use(options, r);
-        }
-    }
+    [[nodiscard]] static bool can_use(queue_options const& options, request const& r) noexcept;
 
-    void configure(queue_options const& options) noexcept {
-        wanted_ = options.order;
-        ageing_ = options.ageing;
-        if (!is_grouped(options.order))
-            plain_.configure(options);
-        if (grouped_)
-            std::visit([&](auto& queue) { queue.configure(options); }, *grouped_);
-    }
+    void configure(queue_options const& options) noexcept;
     void prepare(operation const& op) {
-        if (!grouped_ && !is_grouped(wanted_)) [[likely]]
-            return;
-        choose();
-        if (grouped_)
-            std::visit([&](auto& queue) { queue.prepare(op); }, *grouped_);
+        if (grouped_ || is_grouped(wanted_)) [[unlikely]]
+            prepare_groups(op);
     }
-    void push(operation& op) noexcept {
-        with(*this, [&](auto& queue) { queue.push(op); });
-    }
-    void erase(operation& op) noexcept {
-        with(*this, [&](auto& queue) { queue.erase(op); });
-    }
+    void push(operation& op) noexcept { return grouped_ ? grouped_->push(op) : plain_.push(op); }
+    void erase(operation& op) noexcept { return grouped_ ? grouped_->erase(op) : plain_.erase(op); }
     void replace(operation& op, operation& by) noexcept {
-        with(*this, [&](auto& queue) { queue.replace(op, by); });
+        return grouped_ ? grouped_->replace(op, by) : plain_.replace(op, by);
     }
     void grant(operation& op, amount n, time_point now) noexcept {
-        with(*this, [&](auto& queue) { queue.grant(op, n, now); });
+        return grouped_ ? grouped_->grant(op, n, now) : plain_.grant(op, n, now);
     }
     [[nodiscard]] bool empty() const noexcept {
-        return with(*this, [](auto& queue) { return queue.empty(); });
+        return grouped_ ? grouped_->empty() : plain_.empty();
     }
     [[nodiscard]] operation* next(time_point now) const noexcept {
-        return with(*this, [&](auto& queue) { return queue.next(now); });
+        return grouped_ ? grouped_->next(now) : plain_.next(now);
     }
     [[nodiscard]] operation* oldest() const noexcept {
-        return with(*this, [](auto& queue) { return queue.oldest(); });
+        return grouped_ ? grouped_->oldest() : plain_.oldest();
     }
     [[nodiscard]] operation* after(operation& op) const noexcept {
-        return with(*this, [&](auto& queue) { return queue.after(op); });
+        return grouped_ ? grouped_->after(op) : plain_.after(op);
     }
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
-        return with(*this, [&](auto& queue) { return queue.bars(r, now); });
+        return grouped_ ? grouped_->bars(r, now) : plain_.bars(r, now);
     }
     [[nodiscard]] bool foresees() const noexcept {
-        return with(*this, [](auto& queue) { return queue.foresees(); });
+        return grouped_ ? grouped_->foresees() : plain_.foresees();
     }
     [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
-        return with(*this, [&](auto& queue) { return queue.ahead_of_new(r, now); });
+        return grouped_ ? grouped_->ahead_of_new(r, now) : plain_.ahead_of_new(r, now);
     }
     [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
-        return with(*this, [&](auto& queue) { return queue.makes_way(r, previous); });
+        return grouped_ ? grouped_->makes_way(r, previous) : plain_.makes_way(r, previous);
     }
     [[nodiscard]] operation* shed(time_point now) noexcept {
-        return with(*this, [&](auto& queue) { return queue.shed(now); });
+        return grouped_ ? grouped_->shed(now) : plain_.shed(now);
     }
     [[nodiscard]] time_point next_event(time_point now) const noexcept {
-        return with(*this, [&](auto& queue) { return queue.next_event(now); });
+        return grouped_ ? grouped_->next_event(now) : plain_.next_event(now);
     }
     [[nodiscard]] shares_queue* accounts() const noexcept {
-        return grouped_ ? std::get_if<shares_queue>(grouped_.get()) : nullptr;
+        return grouped_ ? grouped_->accounts() : nullptr;
     }
 
 private:
-    using grouped = std::variant<priority_queue, fair_queue, shares_queue>;
-
     [[nodiscard]] static bool is_grouped(queue_order order) noexcept {
         return order == queue_order::priority || order == queue_order::fair ||
                order == queue_order::shares;
     }
-
-    // Selects the queue for the wanted order, if a change is possible now.
-    void choose() {
-        if (!empty() || (grouped_ && order_ == wanted_))
-            return;
-        queue_options const options{.order = wanted_, .ageing = ageing_};
-        if (wanted_ == queue_order::priority)
-            grouped_ = std::make_unique<grouped>(std::in_place_type<priority_queue>, options);
-        else if (wanted_ == queue_order::fair)
-            grouped_ = std::make_unique<grouped>(std::in_place_type<fair_queue>, options);
-        else
-            grouped_ = nullptr;
-        order_ = wanted_;
-    }
+    void prepare_groups(operation const& op);
 
     arrival_queue<order::any> plain_;
     duration ageing_{};
     queue_order wanted_ = queue_order::fifo;
     queue_order order_ = queue_order::fifo;  // of `grouped_`
-    std::unique_ptr<grouped> grouped_;
+    std::unique_ptr<grouped_queue> grouped_;
 };
 
 }  // namespace weir::detail

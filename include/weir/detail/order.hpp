@@ -4,7 +4,6 @@
 #include <weir/time.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <variant>
 
 /// The rules of the orders that depend on times alone, and their contract. A rule sees only times: the queue keeps
@@ -132,54 +131,38 @@ private:
 /// The rule above that the options select at run time.
 class any {
 public:
-    [[nodiscard]] bool foresees() const noexcept {
-        return std::visit([](auto const& rule) { return rule.foresees(); }, rule_);
-    }
-    void configure(queue_options const& options, time_point oldest) noexcept {
-        if (rule_.index() != static_cast<std::size_t>(options.order))
-            choose(options.order);
-        std::visit([&](auto& rule) { rule.configure(options, oldest); }, rule_);
-    }
+    [[nodiscard]] bool foresees() const noexcept { return is_fifo() || other_foresees(); }
+    void configure(queue_options const& options, time_point oldest) noexcept;
     void begin(time_point now) noexcept {
-        std::visit([&](auto& rule) { rule.begin(now); }, rule_);
+        if (!is_fifo())
+            other_begin(now);
     }
     void grant(duration waited, time_point now) noexcept {
-        std::visit([&](auto& rule) { rule.grant(waited, now); }, rule_);
+        if (!is_fifo())
+            other_grant(waited, now);
     }
-    void end() noexcept {
-        std::visit([](auto& rule) { rule.end(); }, rule_);
-    }
+    static void end() noexcept {}
     [[nodiscard]] bool newest_first(time_point now) const noexcept {
-        return std::visit([&](auto const& rule) { return rule.newest_first(now); }, rule_);
+        return !is_fifo() && other_newest_first(now);
     }
     [[nodiscard]] bool gives_up(time_point since, time_point now) noexcept {
-        return std::visit([&](auto& rule) { return rule.gives_up(since, now); }, rule_);
+        return !is_fifo() && other_gives_up(since, now);
     }
     [[nodiscard]] time_point next_event(time_point since, time_point now) const noexcept {
-        return std::visit([&](auto const& rule) { return rule.next_event(since, now); }, rule_);
+        return is_fifo() ? never : other_next_event(since, now);
     }
 
 private:
-    void choose(queue_order what) noexcept {
-        switch (what) {
-            case queue_order::fifo:
-                rule_.emplace<fifo>();
-                break;
-            case queue_order::lifo:
-                rule_.emplace<lifo>();
-                break;
-            case queue_order::adaptive_lifo:
-                rule_.emplace<adaptive_lifo>();
-                break;
-            case queue_order::codel:
-                rule_.emplace<codel>();
-                break;
-            case queue_order::priority:  // not by times alone
-            case queue_order::fair:
-            case queue_order::shares:
-                break;
-        }
-    }
+    [[nodiscard]] bool is_fifo() const noexcept { return rule_.index() == 0; }
+
+    // The same, of a rule other than `fifo`.
+    [[nodiscard]] bool other_foresees() const noexcept;
+    void other_begin(time_point now) noexcept;
+    void other_grant(duration waited, time_point now) noexcept;
+    [[nodiscard]] bool other_newest_first(time_point now) const noexcept;
+    [[nodiscard]] bool other_gives_up(time_point since, time_point now) noexcept;
+    [[nodiscard]] time_point other_next_event(time_point since, time_point now) const noexcept;
+
     std::variant<fifo, lifo, adaptive_lifo, codel> rule_;  // as `queue_order` has them
 };
 

@@ -4,11 +4,8 @@
 #include <weir/wait_histogram.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <utility>
 #include <variant>
 
 namespace weir::detail {
@@ -23,23 +20,9 @@ public:
             widen();
         ++begun_;
     }
-    void add(duration wait) noexcept {
-        auto const range = wait_histogram::range_of(wait);
-        std::visit([&](auto& counts) { ++(*counts)[range]; }, counts_);
-    }
+    void add(duration wait) noexcept;
 
-    [[nodiscard]] wait_histogram recorded() const noexcept {
-        wait_histogram result;
-        std::visit(
-            [&](auto const& counts) {
-                for (std::size_t i = 0; counts && i != counts->size(); ++i) {
-                    if (auto const n = (*counts)[i])
-                        result.add(wait_histogram::end_of(i), n);
-                }
-            },
-            counts_);
-        return result;
-    }
+    [[nodiscard]] wait_histogram recorded() const noexcept;
 
 private:
     template <class Count>
@@ -47,26 +30,9 @@ private:
     template <class Count>
     using counts_of = std::unique_ptr<array_of<Count>>;
 
-    void widen() {
-        if (begun_ == 0)
-            widen_to<std::uint8_t>();
-        else if (begun_ == std::numeric_limits<std::uint8_t>::max())
-            widen_to<std::uint16_t>();
-        else
-            widen_to<std::uint64_t>();
-    }
+    void widen();
     template <class Count>
-    void widen_to() {
-        auto wider = std::make_unique<array_of<Count>>();
-        std::visit(
-            [&](auto const& counts) {
-                for (std::size_t i = 0; counts && i != counts->size(); ++i)
-                    (*wider)[i] = static_cast<Count>((*counts)[i]);
-            },
-            counts_);
-        counts_ = std::move(wider);
-        most_ = std::numeric_limits<Count>::max();
-    }
+    void widen_to();
 
     std::uint64_t begun_ = 0;  // the number of calls of `prepare`: no count is larger
     std::uint64_t most_ = 0;   // the largest count that fits

@@ -40,23 +40,15 @@ public:
 
     // The chains in the queue of this limiter, each in the position of its arrival.
 
-    void enter_queue(chain_entry& e) noexcept {
-        standing_.insert(e);
-        asked_ += e.count;
-        e.in_queue = true;
-    }
-    void leave_queue(chain_entry& e) noexcept {
-        standing_.erase(standing_.iterator_to(e));
-        asked_ -= e.count;
-        e.in_queue = false;
-    }
+    void enter_queue(chain_entry& e) noexcept;
+    void leave_queue(chain_entry& e) noexcept;
     [[nodiscard]] chain_entry* first() const noexcept { return first_of(standing_); }
     [[nodiscard]] amount asked() const noexcept { return asked_; }
 
     // The overdue chains, and the chain that reserves this limiter.
 
-    void add_overdue(chain_entry& e) noexcept { overdue_.insert(e); }
-    void remove_overdue(chain_entry& e) noexcept { overdue_.erase(overdue_.iterator_to(e)); }
+    void add_overdue(chain_entry& e) noexcept;
+    void remove_overdue(chain_entry& e) noexcept;
     [[nodiscard]] chain_entry* first_overdue() const noexcept { return first_of(overdue_); }
     chain_operation* reserver = nullptr;
 
