@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/adaptive.hpp>
 
@@ -24,3 +25,5 @@ using basic_adaptive_seats = basic_limiter<policy::adaptive, Executor, Timer>;
 using adaptive_seats = basic_adaptive_seats<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::adaptive)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/any.hpp>
 
@@ -18,3 +19,5 @@ using basic_any_limiter = basic_limiter<policy::any, Executor, Timer>;
 using any_limiter = basic_any_limiter<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::any)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/fixed_window.hpp>
 
@@ -16,3 +17,5 @@ using basic_fixed_window = basic_limiter<policy::fixed_window, Executor, Timer>;
 using fixed_window = basic_fixed_window<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::fixed_window)

@@ -5,8 +5,9 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/context_of.hpp>
-#include <weir/detail/core.hpp>
+#include <weir/detail/core_calls.hpp>
 #include <weir/detail/default_token.hpp>
+#include <weir/detail/keyed/compiled.hpp>
 #include <weir/detail/keyed/heaviest.hpp>
 #include <weir/detail/keyed/room.hpp>
 #include <weir/detail/keyed/shards.hpp>
@@ -42,6 +43,14 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#ifdef WEIR_COMPILED_LIMITERS
+#include <weir/policy/seats.hpp>
+#include <weir/policy/token_bucket.hpp>
+
+#include <string>
+#include <string_view>
+#endif
 
 namespace weir {
 
@@ -700,3 +709,17 @@ template <class Key, class Policy>
 using keyed = basic_keyed<Key, typename detail::policy_of<Policy>::type>;
 
 }  // namespace weir
+
+#ifdef WEIR_COMPILED_LIMITERS
+#define WEIR_COMPILED_KEYED(Rule)                                                                  \
+    WEIR_INSTANTIATE_KEYED(                                                                        \
+        extern, std::uint64_t, Rule, weir::basic_steady_timer<boost::asio::any_io_executor>)       \
+    WEIR_INSTANTIATE_KEYED(                                                                        \
+        extern, std::string, Rule, weir::basic_steady_timer<boost::asio::any_io_executor>)         \
+    WEIR_INSTANTIATE_KEYED_LOOKUP(                                                                 \
+        extern, std::string, Rule, weir::basic_steady_timer<boost::asio::any_io_executor>,         \
+        std::string_view)
+WEIR_COMPILED_KEYED(weir::policy::seats_rule)
+WEIR_COMPILED_KEYED(weir::policy::token_bucket_rule)
+#undef WEIR_COMPILED_KEYED
+#endif

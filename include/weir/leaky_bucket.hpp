@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 
@@ -15,3 +16,5 @@ using basic_leaky_bucket = basic_limiter<policy::leaky_bucket, Executor, Timer>;
 using leaky_bucket = basic_leaky_bucket<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::leaky_bucket)

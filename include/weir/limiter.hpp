@@ -5,7 +5,7 @@
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/context_of.hpp>
-#include <weir/detail/core.hpp>
+#include <weir/detail/core_calls.hpp>
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/enter_operation.hpp>
 #include <weir/detail/observed_events.hpp>
@@ -385,7 +385,7 @@ public:
     /// @throws std::invalid_argument as the constructor, or `std::bad_alloc`; then nothing has changed
     template <std::invocable<options_type&> Change>
     void configure(Change change) {
-        core().configure(std::move(change));
+        core().configure(change);
     }
 
     /// Returns a copy of the current options of the queue.
@@ -397,7 +397,7 @@ public:
     /// @throws std::invalid_argument as the constructor; then nothing has changed
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
-        core().configure_queue(std::move(change));
+        core().configure_queue(change);
     }
 
     /// Grants nothing until `end`, an instant of the limiter's clock. Waiting requests keep their positions.
@@ -504,21 +504,13 @@ public:
     /// `queue_options::partitions`, all of the same instant. Takes the lock.
     [[nodiscard]] boost::container::static_vector<share_stats, partitions::max_size> shares()
         const {
-        boost::container::static_vector<share_stats, partitions::max_size> all;
-        core().ask([&](auto const& room, time_point) {
-            room.each_share([&](share_stats const& one) { all.push_back(one); });
-        });
-        return all;
+        return core().shares();
     }
 
     /// Returns `stats()` and the wait times since construction, both of the same instant.
     ///
     /// To measure an interval, subtract the wait times of two snapshots. Several observers can do this independently.
-    [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const {
-        return core().ask([](auto const& room, time_point now) {
-            return weir::snapshot<limiter_stats>{room.stats(now), room.waits()};
-        });
-    }
+    [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const { return core().snapshot(); }
 
 protected:
     [[nodiscard]] core_type& core() const noexcept { return *checked_handle()->core; }

@@ -2,8 +2,9 @@
 
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/asio_operation.hpp>
+#include <weir/detail/compiled.hpp>
 #include <weir/detail/context_of.hpp>
-#include <weir/detail/core.hpp>
+#include <weir/detail/core_calls.hpp>
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/observed_events.hpp>
 #include <weir/detail/pool/callables.hpp>
@@ -305,7 +306,7 @@ public:
     /// @throws std::invalid_argument as the constructor; then nothing has changed
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
-        core().configure_queue(std::move(change));
+        core().configure_queue(change);
     }
 
     /// Destroys all objects that were idle too long or are too old, before it returns.
@@ -424,3 +425,5 @@ template <class T>
 using pool = basic_pool<T>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::stock)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/seats.hpp>
 
@@ -15,3 +16,5 @@ using basic_seats = basic_limiter<policy::seats, Executor, Timer>;
 using seats = basic_seats<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::seats)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/sliding_log.hpp>
 
@@ -15,3 +16,5 @@ using basic_sliding_log = basic_limiter<policy::sliding_log, Executor, Timer>;
 using sliding_log = basic_sliding_log<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::sliding_log)

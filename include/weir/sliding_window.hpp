@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/sliding_window.hpp>
 
@@ -15,3 +16,5 @@ using basic_sliding_window = basic_limiter<policy::sliding_window, Executor, Tim
 using sliding_window = basic_sliding_window<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::sliding_window)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/smooth_bursty.hpp>
 
@@ -16,3 +17,5 @@ using basic_smooth_bursty = basic_limiter<policy::smooth_bursty, Executor, Timer
 using smooth_bursty = basic_smooth_bursty<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::smooth_bursty)

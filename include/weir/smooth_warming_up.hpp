@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/smooth_warming_up.hpp>
 
@@ -15,3 +16,5 @@ using basic_smooth_warming_up = basic_limiter<policy::smooth_warming_up, Executo
 using smooth_warming_up = basic_smooth_warming_up<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::smooth_warming_up)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/token_bucket.hpp>
 
@@ -15,3 +16,5 @@ using basic_token_bucket = basic_limiter<policy::token_bucket, Executor, Timer>;
 using token_bucket = basic_token_bucket<>;
 
 }  // namespace weir
+
+WEIR_COMPILED_LIMITER(weir::policy::token_bucket)

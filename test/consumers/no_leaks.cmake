@@ -1,14 +1,27 @@
-# weir requires C++20 of its consumers and nothing else. main.cpp has lines that -Wshadow and -Wconversion warn about,
-# and here a warning is an error.
+# weir requires C++20 of its consumers, tells them that it contains limiters, and nothing else. main.cpp has lines that
+# -Wshadow and -Wconversion warn about, and here a warning is an error.
 target_compile_options(consumer PRIVATE -Werror)
 
-foreach(property IN ITEMS INTERFACE_COMPILE_OPTIONS INTERFACE_COMPILE_DEFINITIONS
-                          INTERFACE_LINK_OPTIONS)
-    get_target_property(value weir::weir ${property})
-    if(value)
-        message(FATAL_ERROR "weir::weir has ${property}: ${value}")
+function(check_leaks target)
+    set(allowed_INTERFACE_COMPILE_DEFINITIONS)
+    if(target STREQUAL "weir::weir")
+        set(allowed_INTERFACE_COMPILE_DEFINITIONS WEIR_COMPILED_LIMITERS)
     endif()
-endforeach()
+    foreach(property IN ITEMS INTERFACE_COMPILE_OPTIONS INTERFACE_COMPILE_DEFINITIONS
+                              INTERFACE_LINK_OPTIONS)
+        get_target_property(value ${target} ${property})
+        if(value AND NOT value STREQUAL "${allowed_${property}}")
+            message(FATAL_ERROR "${target} has ${property}: ${value}")
+        endif()
+    endforeach()
+    get_target_property(libraries ${target} INTERFACE_LINK_LIBRARIES)
+    foreach(library IN LISTS libraries)
+        if(library MATCHES "^weir(::|_)")
+            check_leaks(${library})
+        endif()
+    endforeach()
+endfunction()
+check_leaks(weir::weir)
 get_target_property(features weir::weir INTERFACE_COMPILE_FEATURES)
 if(NOT features STREQUAL "cxx_std_20")
     message(FATAL_ERROR "weir::weir has INTERFACE_COMPILE_FEATURES: ${features}")

@@ -1,4 +1,4 @@
-#include <weir/detail/core.hpp>
+#include <weir/detail/core_calls.hpp>
 #include <weir/detail/room.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/token_bucket.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/detail/core.hpp>
+#include <weir/detail/core_calls.hpp>
 
 #include "host.hpp"
 #include "simulation.hpp"

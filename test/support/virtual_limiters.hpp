@@ -19,6 +19,16 @@
 #include <exception>
 #include <utility>
 
+#ifdef WEIR_COMPILED_LIMITERS
+#define WEIR_TEST_LIMITER(Policy) WEIR_INSTANTIATE_LIMITER(extern, Policy, weir::testing::timer)
+WEIR_TEST_LIMITER(weir::policy::leaky_bucket)
+WEIR_TEST_LIMITER(weir::policy::seats)
+WEIR_TEST_LIMITER(weir::policy::sliding_log)
+WEIR_TEST_LIMITER(weir::policy::smooth_bursty)
+WEIR_TEST_LIMITER(weir::policy::smooth_warming_up)
+WEIR_TEST_LIMITER(weir::policy::token_bucket)
+#endif
+
 /// The common parts of most tests of limiters: limiters on virtual time, and coroutines that run on it.
 namespace support {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/asio_host.hpp>
+#include <weir/detail/chain/member.hpp>
 #include <weir/detail/operation.hpp>
 
 #include <boost/asio/associated_allocator.hpp>
@@ -330,9 +331,9 @@ private:
 
 /// The handler in a cancellation slot. It runs on the thread that emits the signal, and may outlive the operation, the
 /// limiter and the context.
-template <class Core>
 class canceller {
 public:
+    template <class Core>
     canceller(std::shared_ptr<Core> const& core, operation& op) : core_(core) {
         core->connect(link_, op);
     }
@@ -352,7 +353,7 @@ public:
     }
 
 private:
-    std::weak_ptr<Core> core_;
+    std::weak_ptr<chain_core> core_;
     cancel_link link_;
 };
 
@@ -376,7 +377,7 @@ void start_operation(limiter_handle<Core, Executor> const& of, Handler&& handler
     bool waits = false;
     try {
         if (cancellable)
-            slot.template emplace<canceller<Core>>(core, *op);
+            slot.template emplace<canceller>(core, *op);
         waits = start(core, *op);
     } catch (...) {
         if (core)

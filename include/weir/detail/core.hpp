@@ -3,22 +3,23 @@
 #include <weir/amount.hpp>
 #include <weir/detail/actor.hpp>
 #include <weir/detail/chain/member.hpp>
+#include <weir/detail/function_ref.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/option_changes.hpp>
 #include <weir/detail/rejected.hpp>
 #include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
 #include <weir/observer.hpp>
+#include <weir/partitions.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
 
-#include <algorithm>
+#include <boost/container/static_vector.hpp>
+
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace weir::detail {
@@ -45,14 +46,11 @@ public:
     /// Whether the policy has commands, which a runner carries out.
     static constexpr bool is_fed = requires { requires Room::is_fed; };
 
+    using share_list = boost::container::static_vector<share_stats, partitions::max_size>;
+
     template <class... HostArgs>
     [[nodiscard]] static std::shared_ptr<core> create(
-        options_type const& options, queue_options const& queueing, HostArgs&&... host) {
-        Room::check(queueing);
-        auto self = std::make_shared<core>(options, queueing);
-        self->begin(std::forward<HostArgs>(host)...);
-        return self;
-    }
+        options_type const& options, queue_options const& queueing, HostArgs&&... host);
 
     core(options_type const& options, queue_options const& queueing)
         : base(*this, options, queueing) {}
@@ -91,15 +89,10 @@ public:
     /// Decides immediately and stores the outcome in `op`, or lets `op` wait. Returns true if `op` waits; then the
     /// core owns it. If this throws, `op` is unchanged.
     template <class... Key>
-    [[nodiscard]] bool enter(operation& op, wait_limit const& limit, Key const&... key) {
-        visit here(*this);
-        return enter_here(here, op, limit, key...);
-    }
+    [[nodiscard]] bool enter(operation& op, wait_limit const& limit, Key const&... key);
 
     /// Completes `op` when all permits are released and no request waits. Returns true if that is later.
-    [[nodiscard]] bool drain(operation& op) {
-        return drain_unless(op, [] { return false; });
-    }
+    [[nodiscard]] bool drain(operation& op);
     /// Starts a drain like `drain`, but cancels `op` if `is_cancelled()`, which is called under the lock.
     template <class F>
     [[nodiscard]] bool drain_unless(operation& op, F is_cancelled) {
@@ -126,13 +119,11 @@ public:
     /// Takes `n` permits in any state of the policy. Returns an empty permit if the limiter is closed or shut
     /// down. Throws `std::invalid_argument` if `n` is above `max_amount`.
     template <class... Key>
-    [[nodiscard]] permit charge(amount n, Key const&... key) {
-        if (n > max_amount)
-            throw std::invalid_argument("weir: a charge of " + std::to_string(n) +
-                                        " permits; the maximum is " + std::to_string(max_amount));
-        visit const here(*this);
-        return room().charge(n, time_if(room().needs_time_to_ask()), key...);
-    }
+    [[nodiscard]] permit charge(amount n, Key const&... key);
+
+    /// Returns whether the key has a place in the table, after the key was inserted if there is one. `at` is the time.
+    template <class Key>
+    [[nodiscard]] bool has_place(time_point at, Key const& key) noexcept;
 
     // Reservations: requests without a handler. Call these on any thread. Such an operation is over when it is in no
     // queue; then it holds its outcome until a call takes it.
@@ -141,145 +132,52 @@ public:
     /// theirs; `unknown` if it cannot be predicted.
     template <class... Key>
     [[nodiscard]] bool reserve(operation& op, wait_limit const& limit, time_point& turn,
-                               Key const&... key) {
-        visit here(*this);
-        bool const waits = enter_here(here, op, limit, key...);
-        turn = is_over(op) ? time_if(false) : room().turn_of_last(op, time_if(false));
-        return waits;
-    }
+                               Key const&... key);
 
     /// Makes `by` wait in the position of `op`, and returns true. No event affects `op` from then on. If one of them is
     /// over or cancelled, both end, with the outcome in `by`, and the result is false.
-    [[nodiscard]] bool hand_over(operation& op, operation& by) noexcept {
-        visit const here(*this);
-        auto const now = time();
-        if (by.cancelled)
-            leave_line(op, now);
-        room().expedite_line_of(op, now);
-        settle(now);
-        if (!is_over(op)) {
-            room().replace(op, by);
-            return true;
-        }
-        by.granted = outcome_of(op, by.error);
-        by.detach();
-        return false;
-    }
+    [[nodiscard]] bool hand_over(operation& op, operation& by) noexcept;
 
     /// Returns the permit of `op`, or sets `ec` to the reason why there is none: `errc::no_permit` as long as it
     /// waits.
-    [[nodiscard]] permit take_up(operation& op, error_code& ec) noexcept {
-        visit const here(*this);
-        auto const now = time();
-        room().expedite_line_of(op, now);
-        settle(now);
-        ec = errc::no_permit;
-        return is_over(op) ? outcome_of(op, ec) : permit();
-    }
+    [[nodiscard]] permit take_up(operation& op, error_code& ec) noexcept;
 
     /// Returns the permit of `op` if it was granted; otherwise removes `op` from the queue.
-    [[nodiscard]] permit give_up(operation& op) noexcept {
-        visit const here(*this);
-        auto const now = time();
-        leave_line(op, now);
-        settle(now);
-        return std::move(op.granted);
-    }
+    [[nodiscard]] permit give_up(operation& op) noexcept;
 
     // Operations on the whole limiter: call these on any thread.
 
     /// Applies `change` to the options in force. The core calls `change` outside the lock, and calls it again if
     /// another thread has changed the options meanwhile.
-    template <class Change>
-    void configure(Change change) {
-        using policy = typename Room::policy_type;
-        changes_.make([this] { return look(); }, [this] { return room().policy().options(); },
-                      [&](options_type wanted) {
-                          change(wanted);
-                          policy next(wanted);  // allocates, and takes over the old memory
-                          this->commands().validate(next);
-                          return next;
-                      },
-                      [this] { return visit(*this); },
-                      [this](policy& next) {
-                          auto const now = time();
-                          next.take_over(room().policy(), now);
-                          std::ranges::swap(next, room().policy());
-                          room().reprice();
-                          settle(now);
-                      });
-    }
+    void configure(function_ref<void(options_type&)> change)
+        requires(Room::slots_type::is_one);
 
-    [[nodiscard]] options_type options() const {
-        auto const here = look();
-        return room().policy().options();
-    }
+    [[nodiscard]] options_type options() const
+        requires(Room::slots_type::is_one);
 
     /// Applies `change` to the options of the queue, in the same way as `configure`.
-    template <class Change>
-    void configure_queue(Change change) {
-        changes_.make([this] { return look(); }, [this] { return room().queueing(); },
-                      [&](queue_options wanted) {
-                          auto const before = wanted;
-                          change(wanted);
-                          Room::check_change(before, wanted);
-                          return wanted;
-                      },
-                      [this] { return visit(*this); },
-                      [this](queue_options const& next) { room().set_queueing(next); });
-    }
+    void configure_queue(function_ref<void(queue_options&)> change)
+        requires(Room::slots_type::is_one);
 
-    [[nodiscard]] queue_options queueing() const {
-        auto const here = look();
-        return room().queueing();
-    }
+    [[nodiscard]] queue_options queueing() const;
 
     /// Reports rejections and waits to `who` from now on; null ends that.
-    void observe(std::shared_ptr<observer const> who) noexcept {
-        auto const here = look();
-        this->swap_observer(who);  // the parameter is destroyed after the lock is released
-    }
+    void observe(std::shared_ptr<observer const> who) noexcept;
 
-    void shut_down() noexcept {
-        visit const here(*this);
-        room().shut_down();
-    }
+    void shut_down() noexcept;
 
     /// Grants nothing until `end`, or until a later time that was set before.
-    void pause_until(time_point end) noexcept {
-        visit const here(*this);
-        room().pause_until(end);
-        settle(time());
-    }
+    void pause_until(time_point end) noexcept;
     /// Ends the pause.
-    void resume() noexcept {
-        visit const here(*this);
-        room().resume();
-        settle(time());
-    }
+    void resume() noexcept;
 
-    void close() noexcept {
-        visit const here(*this);
-        room().close();
-        settle(time());
-    }
+    void close() noexcept;
 
     /// Cancels all operations that are waiting now.
-    void cancel() noexcept {
-        visit const here(*this);
-        room().cancel_all();
-        settle(time());
-    }
+    void cancel() noexcept;
 
     /// Cancels the operation at the other end of the link, unless it no longer waits.
-    void cancel(cancel_link& link) noexcept override {
-        visit here(*this);
-        if (!link.target)
-            return here.changes_nothing();
-        auto const now = time();
-        room().cancel(*link.target, now);
-        settle(now);
-    }
+    void cancel(cancel_link& link) noexcept override;
 
     /// Calls `change(room)` under the lock. `change` returns true if it may have made permits available.
     template <class Change>
@@ -311,29 +209,18 @@ public:
         this->commands().carried_out_by(std::move(runner), room().policy());
     }
 
-    void connect(cancel_link& link, operation& op) noexcept override {
-        auto const here = look();
-        link.target = &op;
-        op.canceller = &link;
-    }
+    void connect(cancel_link& link, operation& op) noexcept override;
 
     /// Disconnects a link that is destroyed before its operation.
-    void disconnect(cancel_link& link) noexcept override {
-        auto const here = look();
-        if (link.target)
-            link.target->canceller = nullptr;
-    }
+    void disconnect(cancel_link& link) noexcept override;
 
     /// Disconnects an operation that is destroyed before its link and was never queued.
-    void disconnect(operation& op) noexcept override {
-        auto const here = look();
-        op.detach();
-    }
+    void disconnect(operation& op) noexcept override;
 
-    [[nodiscard]] limiter_stats stats() const {
-        auto const here = look();
-        return room().stats(time());
-    }
+    [[nodiscard]] limiter_stats stats() const;
+    /// Returns `stats()` with the wait times.
+    [[nodiscard]] weir::snapshot<limiter_stats> snapshot() const;
+    [[nodiscard]] share_list shares() const;
 
     /// Returns the result of `f(room, now)`.
     template <class F>
@@ -344,11 +231,7 @@ public:
 
     /// Records that the limiter object was destroyed: all waiting requests are rejected, and the core destroys the
     /// host as soon as nothing is left to do.
-    void abandon() noexcept {
-        visit const here(*this);
-        base::abandon();
-        settle(time());
-    }
+    void abandon() noexcept;
 
     // Permits: call these on any thread, at any time.
 
@@ -489,28 +372,10 @@ private:
     // in its place: a function with several returns would copy it.
     template <class... Key>
     [[nodiscard, gnu::noinline]] permit try_under_lock(bool counts, request const& r,
-                                                       error_code& ec, Key const&... key) noexcept {
-        visit here(*this);
-        expect(key...);
-        auto result = room().try_enter(r, time_if(room().needs_time_to_ask()), ec, key...);
-        if (result && counts)
-            here.lets_count();
-        if (!result) [[unlikely]]
-            here.rejects(r, ec, result);
-        return result;
-    }
+                                                       error_code& ec, Key const&... key) noexcept;
     template <class... Key>
     [[nodiscard, gnu::noinline]] permit ask_under_lock(request const& r, error_code& ec,
-                                                       Key const&... key) noexcept {
-        visit here(*this);
-        expect(key...);
-        auto result = room().enter_at_once(r, time_if(room().needs_time_to_ask()), ec, key...);
-        if (result && is_countable(r))
-            here.lets_count();
-        if (!result && ec) [[unlikely]]
-            here.rejects(r, ec, result);
-        return result;
-    }
+                                                       Key const&... key) noexcept;
 
     // Does the work of `enter`, under the lock.
     template <class... Key>

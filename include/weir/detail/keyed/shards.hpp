@@ -126,11 +126,7 @@ public:
         auto const& own = parts_[index_of(who.hash)];
         if (!has_shared() || !bounds_->is_full()) [[likely]]
             return own;
-        bool has_place = false;
-        own.core->modify_at(now(), [&](auto& room, time_point t) {
-            has_place = room.has_place(who, t);
-        });
-        return has_place ? own : parts_.back();
+        return own.core->has_place(now(), who) ? own : parts_.back();
     }
     /// Returns the part that holds the state of the key, or would hold it.
     template <class Like>
