@@ -197,7 +197,7 @@ protected:
     void begin_joint_section() noexcept { mutex_.lock(); }
     /// Returns whether `attend_to_joint_section` must follow: until then the actor and its context are kept.
     [[nodiscard]] bool end_joint_section() noexcept {
-        bool const must_be_attended = !is_quiet() || has_command() || !observed_.empty();
+        bool const must_be_attended = !ends_without_work();
         if (must_be_attended)
             life_.work_begins();
         mutex_.unlock();
@@ -268,6 +268,19 @@ private:
     }
     [[nodiscard]] bool can_wait() const noexcept {
         return !wakeup_.is_step_missing() && life_.is_in_use();
+    }
+
+    /// Ends a section that leaves no work for the time after the lock: posts a step if one is needed. Returns false,
+    /// without an effect, if it leaves work.
+    [[nodiscard]] bool ends_without_work() noexcept {
+        if (has_command() || !observed_.empty())
+            return false;
+        if (is_quiet())
+            return true;
+        if (!life_.is_in_use() || !room_.has_nothing_to_send())
+            return false;
+        try_to_send_for_step(wants());
+        return true;
     }
 
     [[nodiscard]] bool has_command() noexcept {
