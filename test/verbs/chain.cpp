@@ -47,7 +47,7 @@ void calls_and_runs(asio::io_context& ctx, Chain& l) {
 // Makes a chain of two limiters with `make(one, two)`.
 template <class Executor, class Make>
 void use_chain(Make make) {
-    with_each_coroutine([&]<class Other>() {
+    with_own_and_other_coroutine<Executor>([&]<class Other>() {
         asio::io_context ctx;
         auto const ex = executor_of<Executor>(ctx);
         seats<Executor> one(ex, {.seats = 3});
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(chain_at_run_time, Executor, executors) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(chain_without_limiters, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
+    with_own_and_other_coroutine<Executor>([]<class Other>() {
         asio::io_context ctx;
         weir::basic_any_chain<Executor> l(executor_of<Executor>(ctx));
         calls_and_runs<Other>(ctx, l);

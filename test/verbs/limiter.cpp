@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(limiter, Executor, executors) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(limiter_by_key, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
+    with_own_and_other_coroutine<Executor>([]<class Other>() {
         asio::io_context ctx;
         keyed<Executor> l(executor_of<Executor>(ctx), {.seats = 3});
         auto const deadline = clock::now() + 1h;
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(limiter_by_key, Executor, executors) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(reservation, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
+    with_own_and_other_coroutine<Executor>([]<class Other>() {
         asio::io_context ctx;
         leaky_bucket<Executor> l(executor_of<Executor>(ctx), {.rate = {10, 1s}});
         auto use = [](auto& of) -> asio::awaitable<void, Other> {

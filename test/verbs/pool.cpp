@@ -71,7 +71,7 @@ asio::awaitable<void, Executor> closed_checkouts(Pool& l, clock::time_point dead
 BOOST_AUTO_TEST_SUITE(verbs_pool)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(pool_of_objects, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
+    with_own_and_other_coroutine<Executor>([]<class Other>() {
         asio::io_context ctx;
         pool<Executor> l(executor_of<Executor>(ctx), make_seven, {.max = 3});
         auto const deadline = clock::now() + 1h;

@@ -47,7 +47,7 @@ asio::awaitable<void, Executor> shared_calls(Limiter& l, clock::time_point deadl
 BOOST_AUTO_TEST_SUITE(verbs_shared)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(shared_bucket, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
+    with_own_and_other_coroutine<Executor>([]<class Other>() {
         asio::io_context ctx;
         bucket<Executor> l(executor_of<Executor>(ctx), std::make_shared<store>(ctx), "calls",
                            {.rate = {1000, 1s}, .burst = 100});
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(shared_bucket, Executor, executors) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(shared_seats, Executor, executors) {
-    with_each_coroutine([]<class Other>() {
+    with_own_and_other_coroutine<Executor>([]<class Other>() {
         asio::io_context ctx;
         leased_seats<Executor> l(
             executor_of<Executor>(ctx), std::make_shared<store>(ctx), "seats", {.seats = 3});
