@@ -123,7 +123,7 @@ public:
     void swap(basic_reservation& other) noexcept {
         std::swap(handle_, other.handle_);
         std::swap(place_, other.place_);
-        std::swap(turn_, other.turn_);
+        std::swap(grant_time_, other.grant_time_);
         std::swap(retry_after_, other.retry_after_);
     }
 
@@ -134,9 +134,10 @@ public:
     /// other than `fifo`, or at a rate of 0.
     [[nodiscard]] std::optional<typename Clock::time_point> at() const noexcept {
         using instant = typename Clock::time_point;
-        if (turn_ >= never)
+        if (grant_time_ >= never)
             return std::nullopt;
-        return instant(std::chrono::ceil<typename instant::duration>(turn_.time_since_epoch()));
+        return instant(
+            std::chrono::ceil<typename instant::duration>(grant_time_.time_since_epoch()));
     }
 
     /// Returns, for a rejection, the time until a retry may be useful, as `permit::retry_after`.
@@ -208,7 +209,7 @@ private:
         basic_reservation made;
         bool waits = false;
         try {
-            waits = handle.core->reserve(*place, {.length = wait}, made.turn_, key...);
+            waits = handle.core->reserve(*place, {.length = wait}, made.grant_time_, key...);
         } catch (...) {
             place->let_go();
             throw;
@@ -217,7 +218,7 @@ private:
             place->let_go();
         ec = waits ? error_code() : place->error;
         if (ec) {
-            made.turn_ = never;
+            made.grant_time_ = never;
             made.retry_after_ = place->granted.retry_after().value_or(forever);
         } else {
             made.handle_ = handle;
@@ -253,12 +254,12 @@ private:
     void clear() noexcept {
         place_.reset();
         handle_.reset();
-        turn_ = never;
+        grant_time_ = never;
     }
 
     std::optional<handle_type> handle_;
     std::shared_ptr<kept> place_;
-    time_point turn_ = never;
+    time_point grant_time_ = never;
     duration retry_after_ = forever;
 };
 

@@ -35,6 +35,15 @@ using weir::policy::seats;
 
 namespace {
 
+// A limiter that counts permits in its lock would not call this `take`.
+class takes_twice : public seats {
+public:
+    using seats::seats;
+    ticket take(amount n, time_point now) noexcept { return seats::take(2 * n, now); }
+};
+static_assert(weir::countable_policy<seats>);
+static_assert(weir::limiting_policy<takes_twice> && !weir::countable_policy<takes_twice>);
+
 constexpr duration tick{1};
 constexpr time_point noon{12h};
 constexpr time_point whenever{};  // seats without a watch need no time

@@ -208,17 +208,18 @@ class asio_operation final : public Signature::operation_type {
     // An executor that does not support `blocking.never` is reached through the limiter's executor.
     static constexpr bool takes_posts =
         boost::asio::can_require_v<own_executor, boost::asio::execution::blocking_t::never_t>;
-    using own_or_home = std::conditional_t<takes_posts, own_executor, Executor>;
+    using own_or_fallback = std::conditional_t<takes_posts, own_executor, Executor>;
     using onward = std::conditional_t<takes_posts, std::monostate, destination<own_executor>>;
 
 public:
     [[nodiscard]] static std::unique_ptr<asio_operation, destroy_operation> make(
-        Handler&& handler, Executor const& home) {
+        Handler&& handler, Executor const& fallback) {
         allocator alloc(boost::asio::get_associated_allocator(handler));
         auto* const memory = std::allocator_traits<allocator>::allocate(alloc, 1);
         try {
-            return std::unique_ptr<asio_operation, destroy_operation>(::new (static_cast<void*>(
-                memory)) asio_operation(std::move(handler), executor_of(handler, home), home));
+            return std::unique_ptr<asio_operation, destroy_operation>(
+                ::new (static_cast<void*>(memory))
+                    asio_operation(std::move(handler), executor_of(handler, fallback), fallback));
         } catch (...) {
             std::allocator_traits<allocator>::deallocate(alloc, memory, 1);
             throw;
@@ -263,9 +264,9 @@ public:
     }
 
 private:
-    asio_operation(Handler&& handler, own_or_home own, Executor const& home)
-        : executor_(std::move(own), !is_home(own, home)),
-          onward_(onward_of(handler, home)),
+    asio_operation(Handler&& handler, own_or_fallback own, Executor const& fallback)
+        : executor_(std::move(own), !is_fallback(own, fallback)),
+          onward_(onward_of(handler, fallback)),
           handler_(std::move(handler)) {}
 
     // This call may destroy the object.
@@ -283,34 +284,34 @@ private:
             }
         } else {
             // In the handler's own context, this object may outlive the limiter's context.
-            auto home = std::move(executor_);
+            auto fallback = std::move(executor_);
             try {
-                boost::asio::post(home.get(), arrival_on<own_executor>(*this, onward_.get()));
+                boost::asio::post(fallback.get(), arrival_on<own_executor>(*this, onward_.get()));
             } catch (...) {
                 if (!arrival::posting::current_is_kept())
-                    executor_ = std::move(home);
+                    executor_ = std::move(fallback);
                 throw;
             }
         }
     }
 
-    static own_or_home executor_of(Handler const& handler, Executor const& home) {
+    static own_or_fallback executor_of(Handler const& handler, Executor const& fallback) {
         if constexpr (takes_posts)
-            return boost::asio::get_associated_executor(handler, home);
+            return boost::asio::get_associated_executor(handler, fallback);
         else
-            return home;
+            return fallback;
     }
 
-    static onward onward_of(Handler const& handler, Executor const& home) {
+    static onward onward_of(Handler const& handler, Executor const& fallback) {
         if constexpr (takes_posts)
             return {};
         else
-            return onward(boost::asio::get_associated_executor(handler, home), true);
+            return onward(boost::asio::get_associated_executor(handler, fallback), true);
     }
 
-    static bool is_home(own_or_home const& own, Executor const& home) {
-        if constexpr (takes_posts && std::is_same_v<own_or_home, Executor>)
-            return own == home;
+    static bool is_fallback(own_or_fallback const& own, Executor const& fallback) {
+        if constexpr (takes_posts && std::is_same_v<own_or_fallback, Executor>)
+            return own == fallback;
         else
             return false;
     }
@@ -324,7 +325,7 @@ private:
         return call;
     }
 
-    destination<own_or_home> executor_;
+    destination<own_or_fallback> executor_;
     [[no_unique_address]] onward onward_;
     Handler handler_;
 };

@@ -128,10 +128,10 @@ public:
     // Reservations: requests without a handler. Call these on any thread. Such an operation is over when it is in no
     // queue; then it holds its outcome until a call takes it.
 
-    /// Starts a request like `enter`. `turn` is the grant time of `op` if all requests before it are granted at
+    /// Starts a request like `enter`. `grant_time` is the grant time of `op` if all requests before it are granted at
     /// theirs; `unknown` if it cannot be predicted.
     template <class... Key>
-    [[nodiscard]] bool reserve(operation& op, wait_limit const& limit, time_point& turn,
+    [[nodiscard]] bool reserve(operation& op, wait_limit const& limit, time_point& grant_time,
                                Key const&... key);
 
     /// Makes `by` wait in the position of `op`, and returns true. No event affects `op` from then on. If one of them is

@@ -65,11 +65,11 @@ bool core<Room, Host>::has_place(time_point at, Key const& key) noexcept {
 
 template <class Room, class Host>
 template <class... Key>
-bool core<Room, Host>::reserve(operation& op, wait_limit const& limit, time_point& turn,
+bool core<Room, Host>::reserve(operation& op, wait_limit const& limit, time_point& grant_time,
                                Key const&... key) {
     visit here(*this);
     bool const waits = enter_here(here, op, limit, key...);
-    turn = is_over(op) ? time_if(false) : room().turn_of_last(op, time_if(false));
+    grant_time = is_over(op) ? time_if(false) : room().grant_time_of_last(op, time_if(false));
     return waits;
 }
 

@@ -61,13 +61,13 @@ public:
             busy_since_ = oldest;
     }
     void begin(time_point now) noexcept { busy_since_ = now; }
-    [[nodiscard]] bool newest_first(time_point now) const noexcept { return now >= turns_at(); }
+    [[nodiscard]] bool newest_first(time_point now) const noexcept { return now >= reverses_at(); }
     [[nodiscard]] time_point next_event(time_point, time_point now) const noexcept {
-        return newest_first(now) ? never : turns_at();
+        return newest_first(now) ? never : reverses_at();
     }
 
 private:
-    [[nodiscard]] time_point turns_at() const noexcept {
+    [[nodiscard]] time_point reverses_at() const noexcept {
         return later(busy_since_, interval_ + duration(1));
     }
 
@@ -89,7 +89,7 @@ public:
             begin(oldest);
     }
     void begin(time_point now) noexcept {
-        stands_ = false;
+        is_overloaded_ = false;
         shortest_ = nobody;
         ends_ = later(now, interval_);
     }
@@ -99,10 +99,10 @@ public:
     }
     [[nodiscard]] bool gives_up(time_point since, time_point now) noexcept {
         look(now);
-        return stands_ && now >= gives_up_at(since);
+        return is_overloaded_ && now >= gives_up_at(since);
     }
     [[nodiscard]] time_point next_event(time_point since, time_point) const noexcept {
-        return stands_ ? std::min(ends_, gives_up_at(since)) : ends_;
+        return is_overloaded_ ? std::min(ends_, gives_up_at(since)) : ends_;
     }
 
 private:
@@ -113,7 +113,7 @@ private:
         if (now < ends_)
             return;
         auto const later_ones = (now - ends_) / interval_;  // intervals without a grant
-        stands_ = later_ones != 0 || shortest_ > target_;
+        is_overloaded_ = later_ones != 0 || shortest_ > target_;
         shortest_ = nobody;
         ends_ = later(ends_, interval_ * (later_ones + 1));
     }
@@ -123,7 +123,7 @@ private:
 
     duration target_{};
     duration interval_{};
-    bool stands_ = false;         // in the last interval no request was granted within the target
+    bool is_overloaded_ = false;  // in the last interval no request was granted within the target
     duration shortest_ = nobody;  // the shortest wait of a request granted in this interval
     time_point ends_ = never;     // of this interval
 };

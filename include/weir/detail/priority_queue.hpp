@@ -61,7 +61,7 @@ public:
     [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
 
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
-        return turn(*next(now)) <= turn(now, r.priority());
+        return effective_arrival(*next(now)) <= effective_arrival(now, r.priority());
     }
     [[nodiscard]] static bool foresees() noexcept { return false; }
     // Counts all requests of classes up to the class of `r`, and the first request of each class with a higher number
@@ -72,7 +72,8 @@ public:
             auto const& one = at(c);
             if (c <= r.priority())
                 ahead += one.asked;
-            else if (!one.line.empty() && turn(one.line.front()) <= turn(now, r.priority()))
+            else if (!one.line.empty() &&
+                     effective_arrival(one.line.front()) <= effective_arrival(now, r.priority()))
                 ahead += one.line.front().count;
         }
         return ahead;
@@ -102,15 +103,15 @@ private:
     [[nodiscard]] one_class const& at(int c) const noexcept {
         return classes_[static_cast<std::size_t>(c)];
     }
-    [[nodiscard]] time_point turn(time_point since, int priority) const noexcept {
+    [[nodiscard]] time_point effective_arrival(time_point since, int priority) const noexcept {
         return later(since, priority * ageing_);
     }
-    [[nodiscard]] time_point turn(operation const& op) const noexcept {
-        return turn(op.since, op.priority);
+    [[nodiscard]] time_point effective_arrival(operation const& op) const noexcept {
+        return effective_arrival(op.since, op.priority);
     }
     [[nodiscard]] bool goes_before(operation const& a, operation const& b) const noexcept {
-        auto const one = turn(a);
-        auto const other = turn(b);
+        auto const one = effective_arrival(a);
+        auto const other = effective_arrival(b);
         return one != other ? one < other : a.number < b.number;
     }
 

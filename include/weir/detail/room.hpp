@@ -142,7 +142,7 @@ public:
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
         auto const r = op.asked_for();
         auto const evicted = parts().places.find(r, l, this->queueing());
-        auto const ready = this->turn_of(l, r, evicted.value_or(0), now);
+        auto const ready = this->grant_time_of(l, r, evicted.value_or(0), now);
 
         if (ready != unknown && ready > deadline)
             return reject_in(l, op, errc::deadline_unreachable, ready, now);
@@ -164,7 +164,7 @@ public:
 
     /// Returns the grant time of `op`, which is the last in its line, if all before it are granted at theirs;
     /// `unknown` if it cannot be predicted.
-    [[nodiscard]] time_point turn_of_last(operation const& op, time_point now) noexcept {
+    [[nodiscard]] time_point grant_time_of_last(operation const& op, time_point now) noexcept {
         auto& l = slots().line_of(op);
         if (!l.foresees() || l.is_sweeping())
             return unknown;

@@ -133,7 +133,7 @@ public:
     [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
         auto result = t;
         each_ticket(t, [&]<class Policy>(Policy& p, ticket& own) {
-            if constexpr (hears_reports<Policy>) {
+            if constexpr (uses_reports<Policy>) {
                 own = p.report(own, o);
                 if (!table_.is_needed() && tickets_of(p) != tickets::none)
                     result = own;

@@ -97,7 +97,7 @@ public:
     [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
         return std::visit(
             [&]<class Policy>(Policy& p) {
-                if constexpr (hears_reports<Policy>)
+                if constexpr (uses_reports<Policy>)
                     return p.report(t, o);
                 else
                     return t;

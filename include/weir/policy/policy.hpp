@@ -62,8 +62,8 @@ using ticket = std::uint64_t;
 ///   that time, and predicts no grant by it.
 /// - `p.countable()`: returns how many permits the limiter may grant one by one by counting alone, with ticket 0;
 ///   negative if none. It calls neither `take` nor `leave` for them. Before any other call, `p.counted(n)` adds the number
-///   of permits that were granted, less the number of released permits. A class that derives from such a policy, and
-///   replaces its `take` or `leave`, must replace `countable` as well.
+///   of permits that were granted, less the number of released permits. `P::countable_type` is `P`: so a class that
+///   derives from such a policy, and perhaps replaces its `take`, is not countable.
 /// - `p.debt(now)`: returns the permits taken beyond the free ones, at least 0. While there is debt, the limiter grants
 ///   nothing. A policy that never has debt leaves it out.
 // clang-format off
@@ -95,6 +95,7 @@ concept limiting_policy =
 // clang-format off
 template <class P>
 concept countable_policy = limiting_policy<P> && requires(P p, P const& c, amount n) {
+    requires std::same_as<typename P::countable_type, P>;
     { c.countable() } noexcept -> std::same_as<amount>;
     { p.counted(n) } noexcept;
 };
@@ -151,7 +152,7 @@ concept scheduled_policy = limiting_policy<P> && requires { requires P::is_sched
 
 /// A policy that uses the reported outcomes of the work under its permits.
 template <class P>
-concept hears_reports = requires(P p, ticket t, outcome o) {
+concept uses_reports = requires(P p, ticket t, outcome o) {
     { p.report(t, o) } noexcept -> std::same_as<ticket>;
 };
 

@@ -80,7 +80,7 @@ template <limiting_rule R>
         return r.leave(s, n, t);
 }
 
-/// A rule that uses the reported outcomes of the work under its permits, as `hears_reports`.
+/// A rule that uses the reported outcomes of the work under its permits, as `uses_reports`.
 template <class R>
 concept rule_hears_reports = requires(R const& r, typename R::state_type s, ticket t, outcome o) {
     { r.report(s, t, o) } noexcept -> std::same_as<ticket>;
@@ -245,7 +245,7 @@ public:
     }
     [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave(model_); }
     [[nodiscard]] ticket report(state_type& s, ticket t, outcome o) const noexcept
-        requires hears_reports<Policy>
+        requires uses_reports<Policy>
     {
         return s.report(t, o);
     }

@@ -104,6 +104,7 @@ public:
         return ruled::leave(n, t);
     }
     bool refund(amount n, ticket t, time_point) noexcept { return leave(n, t); }
+    using countable_type = seats;
     [[nodiscard]] amount countable() const noexcept { return timed() ? -1 : state().free; }
     void counted(amount n) noexcept { ruled::take(n, {}); }
     ticket merge(ticket a, ticket b, amount n) noexcept {

@@ -63,7 +63,7 @@ void validate(pool_options const& options);
 namespace policy {
 
 /// Creates, checks and destroys the objects of a stock.
-class stock_keeper {
+class stock_supplier {
 public:
     /// Checks whether there is work, after a change that may need it. Called from any thread, under no lock.
     virtual void look() noexcept = 0;
@@ -71,7 +71,7 @@ public:
     virtual void object_gone() noexcept = 0;
 
 protected:
-    ~stock_keeper() = default;
+    ~stock_supplier() = default;
 };
 
 /// The policy of a pool: `seats` with objects.
@@ -94,7 +94,7 @@ public:
         bool checks = false;  // whether objects can be checked
     };
 
-    struct shelf;
+    struct inventory;
     class item_return;
 
     /// A slot for one object.
@@ -120,11 +120,11 @@ public:
 
     private:
         friend stock;
-        friend shelf;
+        friend inventory;
         friend item_return;
         enum class fate : std::uint8_t { stays, discarded, retired };
 
-        shelf* shelf_ = nullptr;
+        inventory* inventory_ = nullptr;
         union {
             item* newer_ = nullptr;  // of an idle one
             item_return* way_back_;  // of one in use: null until its owner returns it
@@ -143,9 +143,9 @@ public:
         explicit item_return(item& i) noexcept;
         item_return(item_return const&) = delete;
         item_return& operator=(item_return const&) = delete;
-        /// Destroys the object if the stock did not take it back, and calls the keeper if it has work.
+        /// Destroys the object if the stock did not take it back, and calls the supplier if it has work.
         ~item_return() {
-            if (refused_ || keeper_) [[unlikely]]
+            if (refused_ || supplier_) [[unlikely]]
                 end();
         }
 
@@ -160,7 +160,7 @@ public:
 
         item& item_;  // until the permit is released
         std::unique_ptr<item> refused_;
-        std::shared_ptr<stock_keeper> keeper_;
+        std::shared_ptr<stock_supplier> supplier_;
     };
 
     /// The numbers of objects by state, and how objects ended.
@@ -210,10 +210,10 @@ public:
     [[nodiscard]] time_point next_overdue() const noexcept;
     [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept;
 
-    // For the keeper.
+    // For the supplier.
 
-    /// Sets the keeper. The address of the returned shelf is valid while the stock exists.
-    shelf const& kept_by(std::weak_ptr<stock_keeper> keeper) noexcept;
+    /// Sets the supplier. The address of the returned inventory is valid while the stock exists.
+    inventory const& supplied_by(std::weak_ptr<stock_supplier> supplier) noexcept;
     [[nodiscard]] counts const& count() const noexcept;
 
     /// Takes out an idle object to destroy, because it is above `max`, too old, or beyond `min` and idle for too long;
@@ -227,7 +227,7 @@ public:
     [[nodiscard]] bool reserve() noexcept;
     /// Computes when the next idle object will be too old, or idle for too long.
     void plan_trim() noexcept;
-    /// Notes whether there are fewer than `min` objects; if so, the keeper looks when an object is returned.
+    /// Notes whether there are fewer than `min` objects; if so, the supplier looks when an object is returned.
     void note_shortage(bool shut_down) noexcept;
 
     // For objects that were taken out.
@@ -269,16 +269,16 @@ private:
     options_type options_;
     bool timed_;
     bool times_leave_;
-    std::unique_ptr<shelf> shelf_;
+    std::unique_ptr<inventory> inventory_;
     hold_watch watch_;
 };
 
 /// The state that items in use share. The limiter's lock guards all but the atomic members.
-struct stock::shelf {
-    explicit shelf(options_type const& options) noexcept;
-    shelf(shelf const&) = delete;
-    shelf& operator=(shelf const&) = delete;
-    ~shelf();
+struct stock::inventory {
+    explicit inventory(options_type const& options) noexcept;
+    inventory(inventory const&) = delete;
+    inventory& operator=(inventory const&) = delete;
+    ~inventory();
 
     std::atomic<bool> closed = false;
     std::atomic<bool> grows_stale;  // idle objects may have to be checked or destroyed
@@ -286,7 +286,7 @@ struct stock::shelf {
     std::atomic<amount> objects = 0;  // as counted below
     bool shortage = false;            // there are fewer than `min`
     time_point trim_at = never;       // before it, no idle object has to be trimmed
-    std::weak_ptr<stock_keeper> keeper;
+    std::weak_ptr<stock_supplier> supplier;
 
     // The idle objects, in the order of their return.
     item* newest = nullptr;
@@ -296,8 +296,8 @@ struct stock::shelf {
 
     void set(options_type const& options) noexcept;
 
-    /// Returns whether the keeper has to look when a request waits: it must create, check or trim objects.
-    [[nodiscard]] bool concerns_keeper() const noexcept {
+    /// Returns whether the supplier has to look when a request waits: it must create, check or trim objects.
+    [[nodiscard]] bool needs_supplier() const noexcept {
         return grows_stale.load(std::memory_order_relaxed) ||
                objects.load(std::memory_order_relaxed) < max.load(std::memory_order_relaxed);
     }
@@ -305,7 +305,7 @@ struct stock::shelf {
 
 inline stock::item_return::item_return(item& i) noexcept : item_(i) {
     i.way_back_ = this;
-    if (i.shelf_->closed.load(std::memory_order_acquire)) [[unlikely]]
+    if (i.inventory_->closed.load(std::memory_order_acquire)) [[unlikely]]
         destroy(item::fate::retired);
 }
 
@@ -322,7 +322,7 @@ inline bool stock::is_fit(item const& i, time_point now) const noexcept {
 
 inline stock::item* stock::next(time_point now) const noexcept {
     bool const newest_first = options_.pool.order == reuse::most_recent;
-    item* i = newest_first ? shelf_->newest : shelf_->oldest;
+    item* i = newest_first ? inventory_->newest : inventory_->oldest;
     while (i && !is_fit(*i, now)) [[unlikely]]
         i = newest_first ? i->older_ : i->newer_;
     return i;
@@ -330,21 +330,21 @@ inline stock::item* stock::next(time_point now) const noexcept {
 
 inline void stock::push(item& i) noexcept {
     i.newer_ = nullptr;
-    i.older_ = shelf_->newest;
-    (i.older_ ? i.older_->newer_ : shelf_->oldest) = &i;
-    shelf_->newest = &i;
-    ++shelf_->count.idle;
+    i.older_ = inventory_->newest;
+    (i.older_ ? i.older_->newer_ : inventory_->oldest) = &i;
+    inventory_->newest = &i;
+    ++inventory_->count.idle;
 }
 
 inline stock::item& stock::pop(item& i) noexcept {
-    (i.newer_ ? i.newer_->older_ : shelf_->newest) = i.older_;
-    (i.older_ ? i.older_->newer_ : shelf_->oldest) = i.newer_;
-    --shelf_->count.idle;
+    (i.newer_ ? i.newer_->older_ : inventory_->newest) = i.older_;
+    (i.older_ ? i.older_->newer_ : inventory_->oldest) = i.newer_;
+    --inventory_->count.idle;
     return i;
 }
 
 inline void stock::forget_check(item& i) noexcept {
-    shelf_->proven -= i.proven_;
+    inventory_->proven -= i.proven_;
     i.proven_ = false;
 }
 
@@ -352,7 +352,7 @@ inline ticket stock::take(amount, time_point now) noexcept {
     item& i = *next(now);
     forget_check(i);
     pop(i).way_back_ = nullptr;
-    ++shelf_->count.in_use;
+    ++inventory_->count.in_use;
     if (options_.pool.max_hold != forever) [[unlikely]]
         i.watch_ = watch_.take(1, now);
     return i.as_ticket();

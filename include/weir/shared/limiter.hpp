@@ -27,12 +27,12 @@ namespace weir {
 namespace detail {
 
 inline void put(store& e, std::string const& name, policy::fed::question const& q,
-                store::answer_handler hear) {
-    e.async_take(name, q, std::move(hear));
+                store::answer_handler handler) {
+    e.async_take(name, q, std::move(handler));
 }
 inline void put(store& e, std::string const& name, policy::fed_seats::question const& q,
-                store::seats_handler hear) {
-    e.async_hold(name, q, std::move(hear));
+                store::seats_handler handler) {
+    e.async_hold(name, q, std::move(handler));
 }
 
 /// Carries the commands of one limiter to its store, and the results back.
@@ -76,10 +76,10 @@ private:
         try {
             put(*store_, name_, q,
                 [self = this->shared_from_this(), q](error_code ec, answer const& a) {
-                    self->hear(q, ec, a);
+                    self->receive(q, ec, a);
                 });
         } catch (...) {
-            hear(q, boost::asio::error::no_memory, {});
+            receive(q, boost::asio::error::no_memory, {});
         }
     }
 
@@ -91,12 +91,12 @@ private:
         }
     }
 
-    void hear(question const& q, error_code ec, answer const& a) noexcept {
+    void receive(question const& q, error_code ec, answer const& a) noexcept {
         {
             std::lock_guard lock(mutex_);
             last_failure_ = ec;
         }
-        bool is_told = false;
+        bool is_received = false;
         bool goes_on = false;
         bool is_used = false;
         if (auto const core = core_.lock()) {
@@ -104,14 +104,15 @@ private:
                 time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
             goes_on = core->modify_at(now, [&](auto& room, time_point t) {
                 is_used = room.live() != 0;
-                is_told = lending_policy<Policy> || !room.is_gone();
+                is_received = lending_policy<Policy> || !room.is_gone();
                 auto& p = room.policy();
-                if (is_told && (ec ? p.failed(q.number, a.lost, t) : p.answered(q.number, a, t)))
+                if (is_received &&
+                    (ec ? p.failed(q.number, a.lost, t) : p.answered(q.number, a, t)))
                     room.reprice();
             });
         }
         if constexpr (!lending_policy<Policy>) {
-            if (!is_told && !ec && a.granted != 0)
+            if (!is_received && !ec && a.granted != 0)
                 give_back({q.bucket, a.granted, a.since, q.timeout});
         } else if (!goes_on && !is_used && !ec && a.held != 0) {
             release(q, a);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/detail/home_executor.hpp>
+#include <weir/detail/revocable_executor.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/shared/seat_ledger.hpp>
@@ -103,7 +103,7 @@ class basic_memory_store final : public store,
 
 public:
     /// Makes an empty store that replies on `ex`.
-    explicit basic_memory_store(boost::asio::any_io_executor ex) : home_(std::move(ex)) {}
+    explicit basic_memory_store(boost::asio::any_io_executor ex) : executor_(std::move(ex)) {}
     /// Makes an empty store that replies on the executor of `context`.
     template <class Context>
     explicit basic_memory_store(Context& context)
@@ -199,7 +199,7 @@ private:
     // Calls `f` neither before this function returns, nor after the end of the context.
     template <class F>
     void after(duration d, F f) {
-        home_.use([&](auto const& executor) {
+        executor_.use([&](auto const& executor) {
             if (d <= duration::zero()) {
                 boost::asio::post(executor, std::move(f));
                 return;
@@ -216,7 +216,7 @@ private:
     // Far from 0, wherever the clock starts.
     static constexpr std::chrono::microseconds epoch = std::chrono::hours(24 * 365 * 100);
 
-    detail::home_executor home_;
+    detail::revocable_executor executor_;
     std::mutex mutable mutex_;
     store_conduct conduct_;
     std::chrono::microseconds offset_{};

@@ -98,7 +98,7 @@ bool is_deadlock(error_code const& ec) noexcept {
 }
 
 database::database(asio::any_io_executor ex, options const& o)
-    : home_(ex),
+    : executor_(ex),
       settings_(std::make_shared<settings>(o)),
       connections_(
           ex, [s = settings_](asio::any_io_executor const& home) { return make_session(home, s); },
@@ -109,14 +109,14 @@ database::database(asio::any_io_executor ex, options const& o)
 
 asio::strand<asio::any_io_executor> database::make_strand() const {
     std::optional<asio::strand<asio::any_io_executor>> made;
-    if (!home_.use([&](auto const& executor) { made = asio::make_strand(executor); }))
+    if (!executor_.use([&](auto const& executor) { made = asio::make_strand(executor); }))
         throw boost::system::system_error(make_error_code(errc::closed), "weir::mysql");
     return *made;
 }
 
 template <class F>
 void database::on_strand(F f) {
-    home_.use([&](auto const& executor) {
+    executor_.use([&](auto const& executor) {
         asio::post(executor, [strand = asio::make_strand(executor), f = std::move(f)]() mutable {
             f(strand);
         });
@@ -175,14 +175,14 @@ void database::take(std::string name, weir::store::question const& q,
                     weir::store::answer_handler handler) {
     on_strand([self = shared_from_this(), name = std::move(name), q,
                handler = std::move(handler)](auto const& strand) mutable {
-        auto tell = [handler = std::move(handler)](
-                        std::exception_ptr const& failure, reply const& r) mutable {
+        auto complete = [handler = std::move(handler)](
+                            std::exception_ptr const& failure, reply const& r) mutable {
             if (failure)  // out of memory
                 std::move(handler)(asio::error::no_memory, weir::store::answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
         };
-        asio::co_spawn(strand, ask(std::move(self), std::move(name), q), std::move(tell));
+        asio::co_spawn(strand, ask(std::move(self), std::move(name), q), std::move(complete));
     });
 }
 
@@ -257,14 +257,15 @@ void database::hold(std::string name, weir::store::seats_question const& q,
                     weir::store::seats_handler handler) {
     on_strand([self = shared_from_this(), name = std::move(name), q,
                handler = std::move(handler)](auto const& strand) mutable {
-        auto tell = [handler = std::move(handler)](
-                        std::exception_ptr const& failure, seats_reply const& r) mutable {
+        auto complete = [handler = std::move(handler)](
+                            std::exception_ptr const& failure, seats_reply const& r) mutable {
             if (failure)  // out of memory
                 std::move(handler)(asio::error::no_memory, weir::store::seats_answer{.lost = true});
             else
                 std::move(handler)(r.error, r.said);
         };
-        asio::co_spawn(strand, ask_for_seats(std::move(self), std::move(name), q), std::move(tell));
+        asio::co_spawn(strand, ask_for_seats(std::move(self), std::move(name), q),
+                       std::move(complete));
     });
 }
 

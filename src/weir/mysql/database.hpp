@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/detail/home_executor.hpp>
+#include <weir/detail/revocable_executor.hpp>
 #include <weir/mysql/store.hpp>
 #include <weir/pool.hpp>
 
@@ -61,7 +61,7 @@ private:
     template <class F>
     void on_strand(F f);
 
-    weir::detail::home_executor home_;
+    weir::detail::revocable_executor executor_;
     std::shared_ptr<settings> settings_;
     weir::pool<std::unique_ptr<session>> connections_;
 };

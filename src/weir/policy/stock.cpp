@@ -35,16 +35,16 @@ void validate(pool_options const& o) {
 
 namespace policy {
 
-stock::shelf::shelf(options_type const& o) noexcept {
+stock::inventory::inventory(options_type const& o) noexcept {
     set(o);
 }
 
-stock::shelf::~shelf() {
+stock::inventory::~inventory() {
     while (oldest)
         std::unique_ptr<item>(std::exchange(oldest, oldest->newer_));
 }
 
-void stock::shelf::set(options_type const& o) noexcept {
+void stock::inventory::set(options_type const& o) noexcept {
     grows_stale.store(o.checks || o.pool.max_age != forever, std::memory_order_relaxed);
     max.store(o.pool.max, std::memory_order_relaxed);
 }
@@ -57,8 +57,8 @@ void stock::item_return::destroy(item::fate why) noexcept {
 void stock::item_return::end() noexcept {
     bool const refused = refused_ != nullptr;
     refused_.reset();
-    if (keeper_)
-        refused ? keeper_->object_gone() : keeper_->look();
+    if (supplier_)
+        refused ? supplier_->object_gone() : supplier_->look();
 }
 
 stock::stock(options_type const& options)
@@ -67,7 +67,7 @@ stock::stock(options_type const& options)
              (options.checks && options.pool.check_after > duration::zero())),
       times_leave_(options.pool.max_age != forever || options.pool.max_idle != forever ||
                    options.checks),
-      shelf_(std::make_unique<shelf>(options)),
+      inventory_(std::make_unique<inventory>(options)),
       watch_(options.pool.max_hold == forever
                  ? hold_watch()
                  : hold_watch(static_cast<std::size_t>(options.pool.max))) {}
@@ -77,10 +77,10 @@ stock& stock::operator=(stock&&) noexcept = default;
 stock::~stock() = default;
 
 void stock::take_over(stock& before, time_point now) noexcept {
-    std::swap(shelf_, before.shelf_);
-    shelf_->set(options_);
+    std::swap(inventory_, before.inventory_);
+    inventory_->set(options_);
     if (times_leave_ && !before.times_leave_) {
-        for (auto* i = shelf_->oldest; i; i = i->newer_)
+        for (auto* i = inventory_->oldest; i; i = i->newer_)
             i->since_ = now;
     }
     watch_.take_over(before.watch_);
@@ -88,27 +88,27 @@ void stock::take_over(stock& before, time_point now) noexcept {
 
 amount stock::remaining(time_point now) const noexcept {
     amount n = 0;
-    for (auto const* i = shelf_->oldest; i; i = i->newer_)
+    for (auto const* i = inventory_->oldest; i; i = i->newer_)
         n += is_fit(*i, now);
     return n;
 }
 
 bool stock::leave(amount, ticket t, time_point now) noexcept {
     item& i = item::of(t);
-    auto& count = shelf_->count;
+    auto& count = inventory_->count;
     auto* const way_back = i.way_back_;  // null if the permit never became a lease
     --count.in_use;
     if (i.watch_ != 0)
         watch_.leave(1, std::exchange(i.watch_, 0));
     if (i.fate_ != item::fate::stays) {
-        way_back->keeper_ = shelf_->keeper.lock();
+        way_back->supplier_ = inventory_->supplier.lock();
         ++(i.fate_ == item::fate::discarded ? count.discarded : count.retired);
-        shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
+        inventory_->objects.fetch_sub(1, std::memory_order_relaxed);
         delete &i;  // empty, so this runs no user code
         return false;
     }
     if (way_back && (is_full() || is_too_old(i, now))) {
-        way_back->keeper_ = shelf_->keeper.lock();
+        way_back->supplier_ = inventory_->supplier.lock();
         way_back->refused_.reset(&i);
         ++count.leaving;
         return false;
@@ -117,14 +117,14 @@ bool stock::leave(amount, ticket t, time_point now) noexcept {
     push(i);
     if (times_leave_)
         trim_no_later_than(end_of(i));
-    if (way_back && (!is_fit(i, now) || shelf_->shortage || shelf_->trim_at <= now))
-        way_back->keeper_ = shelf_->keeper.lock();
+    if (way_back && (!is_fit(i, now) || inventory_->shortage || inventory_->trim_at <= now))
+        way_back->supplier_ = inventory_->supplier.lock();
     return true;
 }
 
 bool stock::is_full() const noexcept {
-    auto const max = shelf_->closed.load(std::memory_order_relaxed) ? 0 : options_.pool.max;
-    return shelf_->count.existing() >= max;
+    auto const max = inventory_->closed.load(std::memory_order_relaxed) ? 0 : options_.pool.max;
+    return inventory_->count.existing() >= max;
 }
 
 time_point stock::end_of(item const& i) const noexcept {
@@ -136,7 +136,7 @@ time_point stock::end_of(item const& i) const noexcept {
 }
 
 void stock::trim_no_later_than(time_point t) noexcept {
-    shelf_->trim_at = std::min(shelf_->trim_at, t);
+    inventory_->trim_at = std::min(inventory_->trim_at, t);
 }
 
 time_point stock::next_overdue() const noexcept {
@@ -148,13 +148,13 @@ std::optional<overdue> stock::pop_overdue(time_point now) noexcept {
     return next_overdue() <= now ? std::optional(watch_.pop_overdue(now)) : std::nullopt;
 }
 
-stock::shelf const& stock::kept_by(std::weak_ptr<stock_keeper> keeper) noexcept {
-    shelf_->keeper = std::move(keeper);
-    return *shelf_;
+stock::inventory const& stock::supplied_by(std::weak_ptr<stock_supplier> supplier) noexcept {
+    inventory_->supplier = std::move(supplier);
+    return *inventory_;
 }
 
 stock::counts const& stock::count() const noexcept {
-    return shelf_->count;
+    return inventory_->count;
 }
 
 stock::item& stock::take_out(item& i) noexcept {
@@ -163,11 +163,11 @@ stock::item& stock::take_out(item& i) noexcept {
 }
 
 stock::item* stock::take_old(time_point now) noexcept {
-    auto& count = shelf_->count;
+    auto& count = inventory_->count;
     if (count.existing() > options_.pool.max)
         return take_any();
     bool const spare = count.objects() - count.leaving > options_.pool.min;
-    for (auto* i = shelf_->oldest; i; i = i->newer_) {
+    for (auto* i = inventory_->oldest; i; i = i->newer_) {
         bool const idle_for_long =
             options_.pool.max_idle != forever && later(i->since_, options_.pool.max_idle) <= now;
         if (is_too_old(*i, now) || (spare && idle_for_long)) {
@@ -181,108 +181,108 @@ stock::item* stock::take_old(time_point now) noexcept {
 }
 
 stock::item* stock::take_any() noexcept {
-    if (!shelf_->oldest)
+    if (!inventory_->oldest)
         return nullptr;
-    ++shelf_->count.leaving;
-    return &take_out(*shelf_->oldest);
+    ++inventory_->count.leaving;
+    return &take_out(*inventory_->oldest);
 }
 
 stock::item* stock::take_unchecked(time_point now) noexcept {
     if (!options_.checks)
         return nullptr;
     bool const newest_first = options_.pool.order == reuse::most_recent;
-    auto* i = newest_first ? shelf_->newest : shelf_->oldest;
+    auto* i = newest_first ? inventory_->newest : inventory_->oldest;
     while (i && is_fit(*i, now))
         i = newest_first ? i->older_ : i->newer_;
     if (!i)
         return nullptr;
-    ++shelf_->count.being_checked;
+    ++inventory_->count.being_checked;
     return &take_out(*i);
 }
 
 bool stock::reserve() noexcept {
-    bool const allowed = shelf_->count.objects() < options_.pool.max;
-    shelf_->count.being_created += allowed;
-    shelf_->objects.fetch_add(allowed, std::memory_order_relaxed);
+    bool const allowed = inventory_->count.objects() < options_.pool.max;
+    inventory_->count.being_created += allowed;
+    inventory_->objects.fetch_add(allowed, std::memory_order_relaxed);
     return allowed;
 }
 
 void stock::plan_trim() noexcept {
     auto first = never;
-    bool const above = shelf_->count.objects() > options_.pool.min;
-    for (auto const* i = shelf_->oldest; i; i = i->newer_) {
+    bool const above = inventory_->count.objects() > options_.pool.min;
+    for (auto const* i = inventory_->oldest; i; i = i->newer_) {
         auto const age = options_.pool.max_age;
         first = std::min(first, above ? end_of(*i) : age == forever ? never : later(i->made_, age));
         if (age == forever)
             break;
     }
-    shelf_->trim_at = first;
+    inventory_->trim_at = first;
 }
 
 void stock::note_shortage(bool shut_down) noexcept {
-    shelf_->shortage = shelf_->count.objects() < options_.pool.min && !shut_down;
+    inventory_->shortage = inventory_->count.objects() < options_.pool.min && !shut_down;
 }
 
 bool stock::add(item& i, time_point now) noexcept {
     if (is_full()) {
-        ++shelf_->count.leaving;
+        ++inventory_->count.leaving;
         return false;
     }
     i.since_ = now;
     i.proven_ = true;
-    ++shelf_->proven;
+    ++inventory_->proven;
     push(i);
-    trim_no_later_than(std::min(end_of(i), end_of(*shelf_->oldest)));
+    trim_no_later_than(std::min(end_of(i), end_of(*inventory_->oldest)));
     return true;
 }
 
 bool stock::add_made(item& i, time_point now) noexcept {
-    i.shelf_ = shelf_.get();
+    i.inventory_ = inventory_.get();
     i.made_ = now;
-    --shelf_->count.being_created;
-    ++shelf_->count.created;
+    --inventory_->count.being_created;
+    ++inventory_->count.created;
     return add(i, now);
 }
 
 bool stock::add_checked(item& i, time_point now) noexcept {
-    --shelf_->count.being_checked;
+    --inventory_->count.being_checked;
     return add(i, now);
 }
 
 void stock::forget_checks() noexcept {
-    for (auto* i = shelf_->newest; i && shelf_->proven != 0; i = i->older_)
+    for (auto* i = inventory_->newest; i && inventory_->proven != 0; i = i->older_)
         forget_check(*i);
 }
 
 void stock::fail_check() noexcept {
-    --shelf_->count.being_checked;
-    ++shelf_->count.being_created;
-    ++shelf_->count.unhealthy;
+    --inventory_->count.being_checked;
+    ++inventory_->count.being_created;
+    ++inventory_->count.unhealthy;
 }
 
 void stock::drop_unchecked() noexcept {
-    --shelf_->count.being_checked;
-    ++shelf_->count.retired;
-    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
+    --inventory_->count.being_checked;
+    ++inventory_->count.retired;
+    inventory_->objects.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void stock::has_failed() noexcept {
-    ++shelf_->count.failed;
+    ++inventory_->count.failed;
 }
 
 void stock::give_up() noexcept {
-    --shelf_->count.being_created;
-    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
+    --inventory_->count.being_created;
+    inventory_->objects.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void stock::gone() noexcept {
-    --shelf_->count.leaving;
-    ++shelf_->count.retired;
-    shelf_->objects.fetch_sub(1, std::memory_order_relaxed);
+    --inventory_->count.leaving;
+    ++inventory_->count.retired;
+    inventory_->objects.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void stock::close() noexcept {
-    shelf_->closed.store(true, std::memory_order_release);
+    inventory_->closed.store(true, std::memory_order_release);
 }
 
 }  // namespace policy

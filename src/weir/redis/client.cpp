@@ -91,7 +91,7 @@ void client::call() {
 }
 
 void client::serve(std::function<void()> const& event) noexcept {
-    commands told;
+    commands ended;
     {
         std::lock_guard lock(mutex_);
         if (!executor_)
@@ -104,24 +104,24 @@ void client::serve(std::function<void()> const& event) noexcept {
         }
         auto const end =
             std::next(due_.begin(), static_cast<std::ptrdiff_t>(std::min(due_.size(), portion)));
-        told.splice(told.end(), due_, due_.begin(), end);
+        ended.splice(ended.end(), due_, due_.begin(), end);
     }
-    while (!told.empty()) {
-        tell(told);
-        told.clear();
+    while (!ended.empty()) {
+        complete(ended);
+        ended.clear();
         std::lock_guard lock(mutex_);
         if (!executor_)
             return;
         try {
             call();
         } catch (std::bad_alloc const&) {
-            told.swap(due_);
+            ended.swap(due_);
         }
     }
 }
 
-void client::tell(commands const& told) noexcept {
-    for (auto const& one : told) {
+void client::complete(commands const& ended) noexcept {
+    for (auto const& one : ended) {
         try {
             if (auto& whom = static_cast<order&>(*one).whom)
                 std::move(whom)(std::move(one->said));
@@ -152,7 +152,7 @@ void client::context_ends() noexcept {
 
 void client::advance(time_point now) {
     do {
-        hear(now);
+        receive(now);
         look_at_connection(now);
         drop_late(now);
         serve_waiting(now);
@@ -163,14 +163,14 @@ void client::advance(time_point now) {
         arm(next);
 }
 
-void client::hear(time_point now) {
+void client::receive(time_point now) {
     if (!connection_)
         return;
     auto& outcomes = connection_->outcomes();
     while (!outcomes.empty()) {
         auto const first = outcomes.begin();
         if (auto* const said_first = dynamic_cast<greeting*>(first->get())) {
-            hear_greeting(*said_first);
+            receive_greeting(*said_first);
             outcomes.erase(first);
             continue;
         }
@@ -187,7 +187,7 @@ void client::hear(time_point now) {
     }
 }
 
-void client::hear_greeting(greeting& what) {
+void client::receive_greeting(greeting& what) {
     --greetings_;
     if (connection_->state() == connection::phase::closed)
         return;
@@ -215,7 +215,7 @@ void client::look_at_connection(time_point now) {
         if (!answers_)
             pause(now, connection_->error(), connection_->text());
         if (stage_ != stage::ready)
-            tell_waiting([](order const&) { return true; }, failure_);
+            complete_waiting([](order const&) { return true; }, failure_);
         connection_.reset();
     } else if (state == connection::phase::open && stage_ == stage::connecting) {
         greet();
@@ -249,7 +249,7 @@ void client::greet() {
 }
 
 template <class Predicate>
-void client::tell_waiting(Predicate which, reply const& said) {
+void client::complete_waiting(Predicate which, reply const& said) {
     for (auto i = waiting_.begin(); i != waiting_.end();) {
         auto const one = i++;
         if (which(static_cast<order const&>(**one))) {
@@ -282,8 +282,8 @@ void client::pause(time_point now, error_code why, std::string text) noexcept {
 }
 
 void client::drop_late(time_point now) {
-    tell_waiting([now](order const& one) { return one.until <= now; },
-                 {.error = asio::error::timed_out});
+    complete_waiting([now](order const& one) { return one.until <= now; },
+                     {.error = asio::error::timed_out});
 }
 
 void client::serve_waiting(time_point now) {
@@ -320,8 +320,8 @@ bool client::owes_late(time_point now) const noexcept {
 // one.
 void client::connect(time_point now) {
     if (now < backoff_.retry_at()) {
-        tell_waiting([this](order const& one) { return one.until <= backoff_.retry_at(); },
-                     failure_);
+        complete_waiting([this](order const& one) { return one.until <= backoff_.retry_at(); },
+                         failure_);
         return;
     }
     connection_ = std::make_shared<connection>(*executor_, weak_from_this());

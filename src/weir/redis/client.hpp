@@ -85,11 +85,11 @@ private:
     enum class stage : std::uint8_t { connecting, greeting, ready };
 
     void note(std::unique_ptr<order> what);
-    static void tell(commands const& told) noexcept;
+    static void complete(commands const& ended) noexcept;
     void call();
     void advance(time_point now);
-    void hear(time_point now);
-    void hear_greeting(greeting& what);
+    void receive(time_point now);
+    void receive_greeting(greeting& what);
     void look_at_connection(time_point now);
     void greet();
     void pause(time_point now, error_code why, std::string text) noexcept;
@@ -99,7 +99,7 @@ private:
     void connect(time_point now);
     void send(commands::iterator which, time_point now);
     template <class Predicate>
-    void tell_waiting(Predicate which, reply const& said);
+    void complete_waiting(Predicate which, reply const& said);
     [[nodiscard]] bool owes_late(time_point now) const noexcept;
     [[nodiscard]] time_point patience_ends() const noexcept;
     [[nodiscard]] time_point next_look() const noexcept;

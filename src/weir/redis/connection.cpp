@@ -266,7 +266,7 @@ void connection::end(error_code ec) noexcept {
 }
 
 // A reply; or none, because the connection has ended.
-void connection::heard(redisAsyncContext* ac, void* answer, void* data) noexcept {
+void connection::receive_reply(redisAsyncContext* ac, void* answer, void* data) noexcept {
     auto& c = of(data);
     if (c.sent_.empty())
         return;
@@ -306,8 +306,9 @@ void connection::append(std::vector<std::string_view> const& words, commands& fr
     }
     auto const before = sdslen(hiredis_->c.obuf);
     auto const failed =
-        redisAsyncCommandArgv(hiredis_, &connection::heard, this, static_cast<int>(words.size()),
-                              starts_.data(), sizes_.data()) != REDIS_OK;
+        redisAsyncCommandArgv(hiredis_, &connection::receive_reply, this,
+                              static_cast<int>(words.size()), starts_.data(), sizes_.data()) !=
+        REDIS_OK;
     auto& to = failed ? outcomes_ : sent_;
     if (failed)
         (*which)->said = {.error = asio::error::no_memory};

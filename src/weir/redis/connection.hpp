@@ -111,7 +111,7 @@ public:
 
 private:
     static connection& of(void* data) noexcept { return *static_cast<connection*>(data); }
-    static void heard(redisAsyncContext* ac, void* answer, void* data) noexcept;
+    static void receive_reply(redisAsyncContext* ac, void* answer, void* data) noexcept;
 
     template <class F>
     void attempt(F f);

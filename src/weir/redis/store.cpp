@@ -23,13 +23,13 @@ store::store(asio::any_io_executor ex, options const& o)
 store::~store() = default;
 
 void store::async_take(std::string const& name, question const& q, answer_handler handler) {
-    auto hear = [q, handler = std::move(handler)](detail::reply said) mutable {
+    auto receive = [q, handler = std::move(handler)](detail::reply said) mutable {
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
     };
     bool const is_log = q.bucket.window != 0;
     client_->run(is_log ? detail::script::log_take : detail::script::take, name,
-                 detail::arguments_of(q), q.timeout, std::move(hear));
+                 detail::arguments_of(q), q.timeout, std::move(receive));
 }
 
 void store::async_give_back(std::string const& name, give_back const& what) {
@@ -39,12 +39,12 @@ void store::async_give_back(std::string const& name, give_back const& what) {
 }
 
 void store::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
-    auto hear = [q, handler = std::move(handler)](detail::reply said) mutable {
+    auto receive = [q, handler = std::move(handler)](detail::reply said) mutable {
         auto const a = detail::answer_of(said, q);
         std::move(handler)(said.error, a);
     };
     client_->run(detail::script::seats_hold, name, detail::arguments_of(q), q.timeout,
-                 std::move(hear));
+                 std::move(receive));
 }
 
 void store::validate(policy::shared_bucket const& b) const {

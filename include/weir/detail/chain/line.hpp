@@ -42,7 +42,7 @@ public:
 
     void enter_queue(chain_entry& e) noexcept;
     void leave_queue(chain_entry& e) noexcept;
-    [[nodiscard]] chain_entry* first() const noexcept { return first_of(standing_); }
+    [[nodiscard]] chain_entry* first() const noexcept { return first_of(queued_); }
     [[nodiscard]] amount asked() const noexcept { return asked_; }
 
     // The overdue chains, and the chain that reserves this limiter.
@@ -77,7 +77,7 @@ private:
 
     list<chain_entry, in_register> registered_;
     chain_entry* sweep_ = nullptr;
-    ordered<among_standing> standing_;
+    ordered<among_queued> queued_;
     amount asked_ = 0;
     ordered<among_overdue> overdue_;
     call_list& calls_;

@@ -23,7 +23,7 @@ class chain_member;
 class chain_operation;
 struct in_register;
 struct in_calls;
-struct among_standing;
+struct among_queued;
 struct among_overdue;
 
 /// The type of a hook of an ordered set.
@@ -36,7 +36,7 @@ using chain_set_hook =
 /// limiter, and changes only under the locks of all.
 struct chain_entry
     : list_hook<in_register>,
-      chain_set_hook<among_standing>,
+      chain_set_hook<among_queued>,
       chain_set_hook<among_overdue> {
     chain_core* core = nullptr;
     chain_member* member = nullptr;

@@ -15,7 +15,7 @@ namespace weir::detail {
 /// An operation that waits for an object.
 class checkout_operation : public operation {
 public:
-    std::weak_ptr<hears_of_checkouts> supplier;
+    std::weak_ptr<checkout_listener> supplier;
 
 protected:
     checkout_operation() = default;

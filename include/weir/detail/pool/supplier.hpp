@@ -37,7 +37,7 @@
 namespace weir::detail {
 
 /// The object that is notified of the end of a checkout.
-class hears_of_checkouts {
+class checkout_listener {
 public:
     /// The error of the last attempt to make an object; null if it succeeded, or before the first attempt.
     [[nodiscard]] virtual shared_failure failure() const noexcept = 0;
@@ -45,7 +45,7 @@ public:
     virtual void caller_left() noexcept = 0;
 
 protected:
-    ~hears_of_checkouts() = default;
+    ~checkout_listener() = default;
 };
 
 /// The actor of a pool beside its limiter: it starts the making of objects for waiting requests, checks idle objects,
@@ -64,8 +64,8 @@ protected:
 template <class T, class Executor, class Timer, class Core>
 class supplier final
     : public context_user,
-      public policy::stock_keeper,
-      public hears_of_checkouts,
+      public policy::stock_supplier,
+      public checkout_listener,
       public std::enable_shared_from_this<supplier<T, Executor, Timer, Core>> {
     using stock = policy::stock;
     using item_type = pool_item<T>;
@@ -98,8 +98,8 @@ public:
     void begin() {
         auto& context = boost::asio::query(*executor_, boost::asio::execution::context);
         entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
-        std::weak_ptr<stock_keeper> const self = this->shared_from_this();
-        tell([&](stock& s) { shelf_ = &s.kept_by(self); });
+        std::weak_ptr<stock_supplier> const self = this->shared_from_this();
+        change_stock([&](stock& s) { inventory_ = &s.supplied_by(self); });
         if (options().min != 0)
             look();
     }
@@ -121,7 +121,7 @@ public:
     }
 
     void object_gone() noexcept override {
-        tell([](stock& s) { s.gone(); });
+        change_stock([](stock& s) { s.gone(); });
         look();
     }
 
@@ -132,7 +132,7 @@ public:
 
     /// Records that a request waits from now on.
     void caller_waits() noexcept {
-        if (shelf_->concerns_keeper())
+        if (inventory_->needs_supplier())
             look();
     }
 
@@ -160,7 +160,7 @@ public:
 
     /// Makes no more objects, and destroys the idle ones.
     void stop() noexcept {
-        tell([](stock& s) { s.close(); });
+        change_stock([](stock& s) { s.close(); });
         {
             std::lock_guard lock(mutex_);
             if (std::exchange(executor_, std::nullopt)) {
@@ -172,7 +172,7 @@ public:
     }
 
     void context_ends() noexcept override {
-        tell([](stock& s) { s.close(); });
+        change_stock([](stock& s) { s.close(); });
         {
             std::lock_guard lock(mutex_);
             executor_.reset();
@@ -210,7 +210,9 @@ private:
                 return;
             bool const unchecked = item_ != nullptr;
             item_.reset();
-            owner_->tell([unchecked](stock& s) { unchecked ? s.drop_unchecked() : s.give_up(); });
+            owner_->change_stock([unchecked](stock& s) {
+                unchecked ? s.drop_unchecked() : s.give_up();
+            });
         }
 
         [[nodiscard]] T* object() const noexcept { return item_ ? &*item_->object : nullptr; }
@@ -218,7 +220,7 @@ private:
         /// Records that the object failed its check.
         void is_broken() noexcept {
             item_.reset();
-            owner_->tell([](stock& s) { s.fail_check(); });
+            owner_->change_stock([](stock& s) { s.fail_check(); });
         }
         void is_healthy() noexcept {
             put_in([this](stock& s) { return s.add_checked(*item_, now()); });
@@ -243,9 +245,9 @@ private:
                 return added;
             });
             if (added)
-                return owner->tell([](stock& s) { s.forget_checks(); });
+                return owner->change_stock([](stock& s) { s.forget_checks(); });
             item_.reset();
-            owner->tell([](stock& s) { s.gone(); });
+            owner->change_stock([](stock& s) { s.gone(); });
         }
 
         supplier* owner_;
@@ -324,7 +326,7 @@ private:
     };
 
     template <class F>
-    void tell(F f) noexcept {
+    void change_stock(F f) noexcept {
         core_->modify([&](auto& room) {
             f(room.policy());
             return false;
@@ -336,11 +338,11 @@ private:
     void destroy_each(Take take) noexcept {
         for (;;) {
             std::unique_ptr<stock::item> old;
-            tell([&](stock& s) { old.reset(take(s)); });
+            change_stock([&](stock& s) { old.reset(take(s)); });
             if (!old)
                 return;
             old.reset();
-            tell([](stock& s) { s.gone(); });
+            change_stock([](stock& s) { s.gone(); });
         }
     }
     void destroy_idle() noexcept {
@@ -363,7 +365,7 @@ private:
             }
             trim();
             while (begin_job()) {}
-            tell([shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
+            change_stock([shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
             end_idle_retries();
         }
     }
@@ -392,7 +394,7 @@ private:
         }
         stock::item* unchecked = nullptr;
         bool room = false;
-        tell([&](stock& s) {
+        change_stock([&](stock& s) {
             auto const& n = s.count();
             if (waiting > n.being_checked)
                 unchecked = s.take_unchecked(time);
@@ -552,7 +554,7 @@ private:
     void has_failed(std::exception_ptr thrown, std::uint32_t seen) noexcept {
         auto failure = described(std::move(thrown));
         backoff_options retry;
-        tell([&](stock& s) {
+        change_stock([&](stock& s) {
             s.has_failed();
             retry = s.options().pool.retry;
         });
@@ -587,7 +589,7 @@ private:
     }
 
     std::shared_ptr<Core> const core_;
-    stock::shelf const* shelf_ = nullptr;  // of the core
+    stock::inventory const* inventory_ = nullptr;  // of the core
     maker_type make_;
     checker_type check_;
 

@@ -119,7 +119,7 @@ public:
         auto& l = line_of(e);
         auto const r = e.asked_for();
         auto const evicted = parts().places.find(r, l, this->queueing());
-        return evicted && !this->is_too_long(this->turn_of(l, r, *evicted, now), now);
+        return evicted && !this->is_too_long(this->grant_time_of(l, r, *evicted, now), now);
     }
     void evict(chain_entry const& e, time_point now) noexcept {
         event const here(*this, &line_of(e), now);

@@ -80,8 +80,8 @@ protected:
     // Newcomers.
 
     /// Returns when `r` could be granted if requests for `evicted` permits leave.
-    [[nodiscard]] time_point turn_of(line_type& l, request const& r, amount evicted,
-                                     time_point now) const noexcept {
+    [[nodiscard]] time_point grant_time_of(line_type& l, request const& r, amount evicted,
+                                           time_point now) const noexcept {
         auto const s = slots().slot_of(l);
         if (!l.bars(r, now))
             return ready_at(s, r.count(), 0, now);

@@ -4,13 +4,13 @@
 namespace weir::detail {
 
 void chain_line::enter_queue(chain_entry& e) noexcept {
-    standing_.insert(e);
+    queued_.insert(e);
     asked_ += e.count;
     e.in_queue = true;
 }
 
 void chain_line::leave_queue(chain_entry& e) noexcept {
-    standing_.erase(standing_.iterator_to(e));
+    queued_.erase(queued_.iterator_to(e));
     asked_ -= e.count;
     e.in_queue = false;
 }

@@ -17,14 +17,14 @@
 namespace weir::detail {
 
 /// The executor of an object that may outlive its execution context.
-class home_executor {
+class revocable_executor {
     using executor = boost::asio::any_io_executor;
 
 public:
-    explicit home_executor(executor ex) : home_(std::make_shared<home>()) {
+    explicit revocable_executor(executor ex) : state_(std::make_shared<state>()) {
         auto& context = boost::asio::query(ex, boost::asio::execution::context);
-        home_->where = std::move(ex);
-        home_->entry.emplace(context, std::weak_ptr<context_user>(home_));
+        state_->where = std::move(ex);
+        state_->entry.emplace(context, std::weak_ptr<context_user>(state_));
     }
 
     /// Calls `f(executor)`, which posts something or starts a timer. If the context has ended, returns false without
@@ -32,15 +32,15 @@ public:
     /// of the user.
     template <class F>
     bool use(F f) const {
-        if (!home_->begin_use())
+        if (!state_->begin_use())
             return false;
-        in_use const here(*home_);
-        f(std::as_const(*home_->where));
+        in_use const here(*state_);
+        f(std::as_const(*state_->where));
         return true;
     }
 
 private:
-    struct home final : context_user {
+    struct state final : context_user {
         [[nodiscard]] bool begin_use() {
             std::lock_guard lock(mutex);
             users += has_ended ? 0 : 1;
@@ -69,16 +69,16 @@ private:
 
     class in_use {
     public:
-        explicit in_use(home& where) noexcept : home_(where) {}
+        explicit in_use(state& where) noexcept : state_(where) {}
         in_use(in_use const&) = delete;
         in_use& operator=(in_use const&) = delete;
-        ~in_use() { home_.end_use(); }
+        ~in_use() { state_.end_use(); }
 
     private:
-        home& home_;
+        state& state_;
     };
 
-    std::shared_ptr<home> home_;
+    std::shared_ptr<state> state_;
 };
 
 }  // namespace weir::detail
