@@ -14,6 +14,7 @@
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/version.hpp>
 
 #include <memory>
 
@@ -22,8 +23,8 @@
 // in the class `core`, such as the grant of a free seat, are inline all the same.
 //
 // The target `weir::weir` of CMake defines `WEIR_COMPILED_LIMITERS`; without it each file compiles what it uses. So does
-// a file with ThreadSanitizer, which must see the locks.
-#if defined(__SANITIZE_THREAD__)
+// a file with ThreadSanitizer, which must see the locks, and a file in which `any_io_executor` is another type.
+#if defined(__SANITIZE_THREAD__) || defined(BOOST_ASIO_USE_TS_EXECUTOR_AS_DEFAULT)
 #undef WEIR_COMPILED_LIMITERS
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -39,6 +40,16 @@ template <class Policy>
 using any_room = room<one_slot<Policy, any_queue>>;
 template <class Policy, class Timer>
 using any_core = core<any_room<Policy>, any_host<Timer>>;
+
+/// Exists in the library for the version of Boost that the library was built with.
+template <int boost_version>
+void built_with_boost() noexcept {}
+#ifdef WEIR_COMPILED_LIMITERS
+extern template void built_with_boost<BOOST_VERSION>() noexcept;
+// Makes the link fail if that is another version: the limiters contain objects of Boost.
+[[gnu::used]] inline void (*const the_boost_of_the_library)() noexcept =
+    &built_with_boost<BOOST_VERSION>;
+#endif
 
 }  // namespace weir::detail
 
