@@ -24,7 +24,7 @@ constexpr duration longest = seconds(5);  // with the least samples
 // Ratios of throughputs and of latencies.
 constexpr double has_fallen = 0.75;
 constexpr double has_not_fallen = 0.9;
-constexpr double in_use = 0.75;  // of the seats: then the number matters
+constexpr double share_in_use = 0.75;  // of the seats: then the number matters
 constexpr double is_more = 1.5;
 constexpr double is_much_less = 0.7;
 constexpr double nothing_waits = 1.1;
@@ -107,7 +107,7 @@ void knee::update(time_point now) noexcept {
         own_weight_ = 0;
         next_probe_ = std::min(next_probe_, later(now, as_duration(20 * latency_)));
     }
-    if (window_.in_progress() < in_use * static_cast<double>(seats()))
+    if (window_.in_progress() < share_in_use * static_cast<double>(seats()))
         return;
     if (mode_ == mode::starting)
         start(window_.throughput(), now);
