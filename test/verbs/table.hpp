@@ -84,7 +84,7 @@ void with_each_coroutine(F check) {
 }
 
 /// Calls `check<CoroutineExecutor>` for the executor of the limiter, and for another type. With `executors`, each type
-/// occurs in both roles. All nine pairs, as for `seats`, take half as long again to compile.
+/// occurs in both roles. All nine pairs, as for `seats`, are half as many again.
 template <class Executor, class F>
 void with_own_and_other_coroutine(F check) {
     check.template operator()<Executor>();
