@@ -114,6 +114,7 @@ template <class Policy>
 class overheard : public Policy {
 public:
     using options_type = typename Policy::options_type;
+    using countable_type = overheard;  // the oracle receives counted permits from the lock
     using Policy::Policy;
 
     void take_over(overheard& before, time_point now) {

@@ -1,6 +1,7 @@
 #include "world.hpp"
 
 #include <weir/detail/room.hpp>
+#include <weir/policy/policy.hpp>
 
 #include "one_limiter.hpp"
 #include "overheard.hpp"
@@ -37,6 +38,9 @@ public:
     using operation_type = weir::detail::overdue_operation;
     using options_type = typename Policy::options_type;
     using core = weir::detail::core<room, counting_host>;
+
+    static_assert(weir::countable_policy<overheard<Policy>> == weir::countable_policy<Policy>,
+                  "the explorer must count where the limiter does");
 
     static constexpr int cores(options_type const&) noexcept { return 1; }
     static constexpr int keys = 1;
