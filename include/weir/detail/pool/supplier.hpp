@@ -5,6 +5,7 @@
 #include <weir/detail/list.hpp>
 #include <weir/detail/pool/job.hpp>
 #include <weir/detail/registry.hpp>
+#include <weir/detail/wakeup.hpp>
 #include <weir/detail/word_lock.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
@@ -51,8 +52,10 @@ protected:
 /// The actor of a pool beside its limiter: it starts the making of objects for waiting requests, checks idle objects,
 /// and destroys objects that are too old.
 ///
-/// The supplier is level-triggered. Each change is followed by a call of `look()`, on any thread, which posts a
-/// message to the executor unless one is posted already; then a step compares the waiting requests with the objects.
+/// The supplier is level-triggered. Each change is followed by a call of `look()`, on any thread, which posts a step
+/// message by the protocol of `wakeup`. The step compares the waiting requests with the objects. It sees each change
+/// that was made before it arrived, and each later change posts another step. Several steps may run at a time, since
+/// each decision and its effect on the stock are one section of the core.
 /// Requests wait only in the limiter's queue: a job serves the request that is at the head when the job is done.
 ///
 /// Invariants:
@@ -106,17 +109,12 @@ public:
 
     void look() noexcept override {
         std::lock_guard lock(mutex_);
-        if (!executor_)
+        if (!executor_ || !wakeup_.update({.due = true}))
             return;
-        if (actor_ != actor::idle) {
-            actor_ = actor_ == actor::working ? actor::working_again : actor_;
-            return;
-        }
-        actor_ = actor::called;
         try {
             never_blocking(*executor_).execute(message(this->shared_from_this()));
         } catch (...) {
-            actor_ = actor::idle;  // the next call retries
+            wakeup_.post_failed();  // the next call retries
         }
     }
 
@@ -181,8 +179,6 @@ public:
     }
 
 private:
-    enum class actor : std::uint8_t { idle, called, working, working_again };
-
     class message {
     public:
         explicit message(std::shared_ptr<supplier> to) noexcept : to_(std::move(to)) {}
@@ -350,24 +346,14 @@ private:
     }
 
     void step() noexcept {
-        for (bool first = true;; first = false) {
-            {
-                std::lock_guard lock(mutex_);
-                if (first && actor_ >= actor::working) {
-                    actor_ = actor::working_again;
-                    return;
-                }
-                if (!first && actor_ == actor::working) {
-                    actor_ = actor::idle;
-                    return;
-                }
-                actor_ = actor::working;
-            }
-            trim();
-            while (begin_job()) {}
-            change_stock([shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
-            end_idle_retries();
+        {
+            std::lock_guard lock(mutex_);
+            wakeup_.step_arrived();
         }
+        trim();
+        while (begin_job()) {}
+        change_stock([shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
+        end_idle_retries();
     }
 
     [[nodiscard]] std::uint64_t waiting() const noexcept {
@@ -378,7 +364,6 @@ private:
     // Begins a job if one is needed, and returns whether it did. An object that needs only a check is checked, even
     // if another object is being made meanwhile. While attempts to make objects fail, only one job at a time tries.
     [[nodiscard]] bool begin_job() noexcept {
-        auto const waiting = static_cast<amount>(this->waiting());
         auto const time = now();
         std::optional<Executor> ex;
         bool may_make = false;
@@ -393,16 +378,19 @@ private:
             ex = executor_;
         }
         stock::item* unchecked = nullptr;
-        bool room = false;
-        change_stock([&](stock& s) {
+        bool has_place = false;
+        core_->modify([&](auto& room) {
+            stock& s = room.policy();
+            auto const waiting = static_cast<amount>(room.waiting());
             auto const& n = s.count();
             if (waiting > n.being_checked)
                 unchecked = s.take_unchecked(time);
             bool const wanted = waiting > n.being_checked + n.being_created;
             bool const low = may_fill && n.objects() < s.options().pool.min;
-            room = unchecked || (may_make && (wanted || low) && s.reserve());
+            has_place = unchecked || (may_make && (wanted || low) && s.reserve());
+            return false;
         });
-        return room && start(workpiece(*this, unchecked), *ex);
+        return has_place && start(workpiece(*this, unchecked), *ex);
     }
 
     // Starts a job on its strand: there Asio starts a coroutine without calling the executor, whose exceptions it
@@ -594,7 +582,7 @@ private:
     checker_type check_;
 
     word_lock mutable mutex_;
-    actor actor_ = actor::idle;
+    wakeup wakeup_;
     bool shutting_down_ = false;
     std::optional<Executor> executor_;  // until it is stopped
     list<job_type, in_supplier> jobs_;
