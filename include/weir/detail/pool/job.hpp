@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/list.hpp>
+#include <weir/detail/pool/attempts.hpp>
 #include <weir/time.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -22,7 +23,9 @@ struct in_supplier;
 
 /// A coroutine of a pool that makes or checks one object. It has its own strand, since it may be cancelled.
 template <class Executor>
-class job : public list_hook<in_supplier>, public std::enable_shared_from_this<job<Executor>> {
+class job : public list_hook<in_supplier>,
+            public attempt,
+            public std::enable_shared_from_this<job<Executor>> {
 public:
     explicit job(Executor const& ex) : strand(boost::asio::make_strand(ex)) {}
 
@@ -42,8 +45,6 @@ public:
 
     boost::asio::strand<Executor> const strand;
     boost::asio::cancellation_signal signal;
-    bool is_retry = false;        // under the lock of the supplier
-    bool is_backing_off = false;  // written on the strand and under the lock of the supplier
 
 private:
     template <class F>

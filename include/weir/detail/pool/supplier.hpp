@@ -3,13 +3,14 @@
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/context_user.hpp>
 #include <weir/detail/list.hpp>
+#include <weir/detail/pool/attempts.hpp>
 #include <weir/detail/pool/job.hpp>
+#include <weir/detail/pool/place.hpp>
 #include <weir/detail/registry.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/detail/word_lock.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
-#include <weir/policy/backoff.hpp>
 #include <weir/policy/stock.hpp>
 #include <weir/time.hpp>
 
@@ -25,7 +26,6 @@
 #include <boost/asio/query.hpp>
 #include <boost/asio/this_coro.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -63,7 +63,7 @@ protected:
 ///   Only `execute` of the executor is called under it.
 /// - All objects that are bound to the context (strands, timers, signals) are in the frames of the jobs, or in
 ///   messages, which are destroyed with the context.
-/// - A place of the stock that is in use is owned by a lease or by a `workpiece`, whose destructor returns it.
+/// - A place of the stock that is in use is owned by a lease or by a `stock_place`, whose destructor returns it.
 template <class T, class Executor, class Timer, class Core>
 class supplier final
     : public context_user,
@@ -71,7 +71,7 @@ class supplier final
       public checkout_listener,
       public std::enable_shared_from_this<supplier<T, Executor, Timer, Core>> {
     using stock = policy::stock;
-    using item_type = pool_item<T>;
+    using place = stock_place<T, Core>;
     using strand_executor = boost::asio::any_io_executor;
     using timer_type = typename Timer::template rebind_executor<strand_executor>::other;
     using job_type = job<Executor>;
@@ -86,7 +86,7 @@ public:
           make_(std::move(make)),
           check_(std::move(check)),
           executor_(ex),
-          backoff_(options().retry) {}
+          attempts_(options().retry) {}
     supplier(supplier const&) = delete;
     supplier& operator=(supplier const&) = delete;
     ~supplier() = default;
@@ -102,7 +102,7 @@ public:
         auto& context = boost::asio::query(*executor_, boost::asio::execution::context);
         entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
         std::weak_ptr<stock_supplier> const self = this->shared_from_this();
-        change_stock([&](stock& s) { inventory_ = &s.supplied_by(self); });
+        change_stock(*core_, [&](stock& s) { inventory_ = &s.supplied_by(self); });
         if (options().min != 0)
             look();
     }
@@ -119,13 +119,13 @@ public:
     }
 
     void object_gone() noexcept override {
-        change_stock([](stock& s) { s.gone(); });
+        change_stock(*core_, [](stock& s) { s.gone(); });
         look();
     }
 
     [[nodiscard]] shared_failure failure() const noexcept override {
         std::lock_guard lock(mutex_);
-        return failure_;
+        return attempts_.failure();
     }
 
     /// Records that a request waits from now on.
@@ -135,7 +135,7 @@ public:
     }
 
     void caller_left() noexcept override {
-        if (backing_off_.load(std::memory_order_relaxed) != 0)
+        if (attempts_.is_any_backing_off())
             look();
     }
 
@@ -158,7 +158,7 @@ public:
 
     /// Makes no more objects, and destroys the idle ones.
     void stop() noexcept {
-        change_stock([](stock& s) { s.close(); });
+        change_stock(*core_, [](stock& s) { s.close(); });
         {
             std::lock_guard lock(mutex_);
             if (std::exchange(executor_, std::nullopt)) {
@@ -170,7 +170,7 @@ public:
     }
 
     void context_ends() noexcept override {
-        change_stock([](stock& s) { s.close(); });
+        change_stock(*core_, [](stock& s) { s.close(); });
         {
             std::lock_guard lock(mutex_);
             executor_.reset();
@@ -191,65 +191,6 @@ private:
         std::shared_ptr<supplier> to_;
     };
 
-    /// A place of the stock that is in use: with an object to be checked, or for an object to be made.
-    class workpiece {
-    public:
-        workpiece(supplier& owner, stock::item* unchecked)
-            : owner_(&owner),
-              item_(unchecked ? std::unique_ptr<item_type>(static_cast<item_type*>(unchecked))
-                              : nullptr) {}
-        workpiece(workpiece&& other) noexcept
-            : owner_(std::exchange(other.owner_, nullptr)), item_(std::move(other.item_)) {}
-        workpiece& operator=(workpiece&&) = delete;
-        ~workpiece() {
-            if (!owner_)
-                return;
-            bool const unchecked = item_ != nullptr;
-            item_.reset();
-            owner_->change_stock([unchecked](stock& s) {
-                unchecked ? s.drop_unchecked() : s.give_up();
-            });
-        }
-
-        [[nodiscard]] T* object() const noexcept { return item_ ? &*item_->object : nullptr; }
-
-        /// Records that the object failed its check.
-        void is_broken() noexcept {
-            item_.reset();
-            owner_->change_stock([](stock& s) { s.fail_check(); });
-        }
-        void is_healthy() noexcept {
-            put_in([this](stock& s) { return s.add_checked(*item_, now()); });
-        }
-        void is_made(T&& object) {
-            auto made = std::make_unique<item_type>();
-            made->object.emplace(std::move(object));
-            item_ = std::move(made);
-            put_in([this](stock& s) { return s.add_made(*item_, now()); });
-        }
-
-    private:
-        // Puts the object in, which the first request in the queue gets at once, or destroys it if it is above `max`.
-        template <class Add>
-        void put_in(Add add) noexcept {
-            auto* const owner = std::exchange(owner_, nullptr);
-            bool added = false;
-            owner->core_->modify([&](auto& room) {
-                added = add(room.policy());
-                if (added)
-                    static_cast<void>(item_.release());
-                return added;
-            });
-            if (added)
-                return owner->change_stock([](stock& s) { s.forget_checks(); });
-            item_.reset();
-            owner->change_stock([](stock& s) { s.gone(); });
-        }
-
-        supplier* owner_;
-        std::unique_ptr<item_type> item_;
-    };
-
     /// The registration of a running job, in the frame of its coroutine.
     class registration {
     public:
@@ -260,11 +201,10 @@ private:
         ~registration() {
             if (!owner_)
                 return;
-            back_off(false);
             bool has_begun = false;
             {
                 std::lock_guard lock(owner_->mutex_);
-                owner_->retrying_ -= job_->is_retry;
+                owner_->attempts_.end(*job_);
                 has_begun = job_->is_linked();
                 if (has_begun)
                     job_->unlink();
@@ -285,13 +225,7 @@ private:
         /// Returns whether this job may try to make an object: while attempts fail, only one job tries.
         [[nodiscard]] bool claims_attempt() noexcept {
             std::lock_guard lock(owner_->mutex_);
-            if (owner_->backoff_.failures() == 0 || job_->is_retry)
-                return true;
-            if (owner_->retrying_ != 0)
-                return false;
-            ++owner_->retrying_;
-            job_->is_retry = true;
-            return true;
+            return owner_->attempts_.claim(*job_);
         }
 
         [[nodiscard]] supplier& owner() const noexcept { return *owner_; }
@@ -299,9 +233,7 @@ private:
 
         void back_off(bool begins) noexcept {
             std::lock_guard lock(owner_->mutex_);
-            owner_->backing_off_ +=
-                static_cast<int>(begins) - static_cast<int>(job_->is_backing_off);
-            job_->is_backing_off = begins;
+            owner_->attempts_.back_off(*job_, begins);
         }
 
     private:
@@ -309,36 +241,28 @@ private:
         std::shared_ptr<job_type> job_;
     };
 
-    /// The registration and the workpiece of a job's coroutine. They are in one object, since compilers disagree on
+    /// The registration and the place of a job's coroutine. They are in one object, since compilers disagree on
     /// the order in which the parameters of a coroutine are destroyed: the place must be returned before the next
     /// call of `look()`.
     class assignment {
     public:
-        assignment(registration&& r, workpiece&& p) noexcept
+        assignment(registration&& r, place&& p) noexcept
             : entry(std::move(r)), piece(std::move(p)) {}
 
         registration entry;
-        workpiece piece;
+        place piece;
     };
-
-    template <class F>
-    void change_stock(F f) noexcept {
-        core_->modify([&](auto& room) {
-            f(room.policy());
-            return false;
-        });
-    }
 
     // Destroys the objects outside all locks. Each object counts until it is destroyed.
     template <class Take>
     void destroy_each(Take take) noexcept {
         for (;;) {
             std::unique_ptr<stock::item> old;
-            change_stock([&](stock& s) { old.reset(take(s)); });
+            change_stock(*core_, [&](stock& s) { old.reset(take(s)); });
             if (!old)
                 return;
             old.reset();
-            change_stock([](stock& s) { s.gone(); });
+            change_stock(*core_, [](stock& s) { s.gone(); });
         }
     }
     void destroy_idle() noexcept {
@@ -352,7 +276,7 @@ private:
         }
         trim();
         while (begin_job()) {}
-        change_stock([shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
+        change_stock(*core_, [shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
         end_idle_retries();
     }
 
@@ -372,9 +296,8 @@ private:
             std::lock_guard lock(mutex_);
             if (!executor_)
                 return false;
-            bool const failing = backoff_.failures() != 0;
-            may_make = !failing || retrying_ == 0;
-            may_fill = !shutting_down_ && (!failing || backoff_.retry_at() <= time);
+            may_make = attempts_.may_begin();
+            may_fill = !shutting_down_ && attempts_.may_begin_unasked(time);
             ex = executor_;
         }
         stock::item* unchecked = nullptr;
@@ -390,12 +313,12 @@ private:
             has_place = unchecked || (may_make && (wanted || low) && s.reserve());
             return false;
         });
-        return has_place && start(workpiece(*this, unchecked), *ex);
+        return has_place && start(place(core_, unchecked), *ex);
     }
 
     // Starts a job on its strand: there Asio starts a coroutine without calling the executor, whose exceptions it
     // does not handle. Exceptions of this post are harmless, even if the executor has kept the function.
-    [[nodiscard]] bool start(workpiece piece, Executor const& ex) noexcept {
+    [[nodiscard]] bool start(place piece, Executor const& ex) noexcept {
         std::shared_ptr<std::optional<assignment>> given;
         try {
             given = std::make_shared<std::optional<assignment>>();
@@ -450,7 +373,7 @@ private:
                 healthy = healthy && !limit.passed();
             }
             if (healthy) {
-                piece.is_healthy();
+                piece.is_healthy(now());
                 co_return;
             }
             if (self.is_stopped())
@@ -487,7 +410,7 @@ private:
             deadline const limit(entry.job(), here, self.options().create_timeout);
             try {
                 T object = co_await self.make_(ex);
-                piece.is_made(std::move(object));
+                piece.is_made(std::move(object), now());
                 self.has_made();
             } catch (...) {
                 failure = limit.passed() ? timeout() : std::current_exception();
@@ -527,29 +450,26 @@ private:
     }
     [[nodiscard]] std::uint32_t failures() const noexcept {
         std::lock_guard lock(mutex_);
-        return backoff_.failures();
+        return attempts_.failures();
     }
     [[nodiscard]] time_point retry_at() const noexcept {
         std::lock_guard lock(mutex_);
-        return backoff_.retry_at();
+        return attempts_.retry_at();
     }
     void has_made() noexcept {
-        shared_failure old;
+        shared_failure last;  // destroyed outside the lock
         std::lock_guard lock(mutex_);
-        backoff_.succeeded();
-        old.swap(failure_);
+        last = attempts_.succeeded();
     }
     void has_failed(std::exception_ptr thrown, std::uint32_t seen) noexcept {
         auto failure = described(std::move(thrown));
         backoff_options retry;
-        change_stock([&](stock& s) {
+        change_stock(*core_, [&](stock& s) {
             s.has_failed();
             retry = s.options().pool.retry;
         });
         std::lock_guard lock(mutex_);
-        backoff_.use(retry);
-        backoff_.failed(seen, now());
-        failure_.swap(failure);
+        failure = attempts_.failed(std::move(failure), retry, seen, now());
     }
 
     // Without memory, the reason is unknown.
@@ -563,7 +483,7 @@ private:
 
     // Ends the pauses of retries if no request waits for their objects any more.
     void end_idle_retries() noexcept {
-        if (backing_off_.load(std::memory_order_relaxed) == 0 || waiting() != 0)
+        if (!attempts_.is_any_backing_off() || waiting() != 0)
             return;
         std::lock_guard lock(mutex_);
         for (auto* j = executor_ ? first_job() : nullptr; j; j = jobs_.after(*j)) {
@@ -586,10 +506,7 @@ private:
     bool shutting_down_ = false;
     std::optional<Executor> executor_;  // until it is stopped
     list<job_type, in_supplier> jobs_;
-    int retrying_ = 0;  // jobs that retry
-    policy::backoff backoff_;
-    shared_failure failure_;
-    std::atomic<int> backing_off_ = 0;
+    attempts attempts_;
 
     std::optional<registry::entry> entry_;
 };
