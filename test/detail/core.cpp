@@ -1,5 +1,6 @@
 #include <weir/detail/core_calls.hpp>
 #include <weir/detail/room.hpp>
+#include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/token_bucket.hpp>
 
@@ -276,28 +277,44 @@ BOOST_FIXTURE_TEST_CASE(serves_many_requests_in_short_sections, crowd) {
 }
 
 BOOST_AUTO_TEST_CASE(allocates_and_frees_the_memory_of_a_large_policy_outside_the_lock) {
-    using core_type = core<room<one_slot<weir::policy::sliding_log>>, noted_host>;
+    using core_type = core<room<one_slot<weir::policy::seats>>, noted_host>;
     constexpr std::size_t large = 16'000'000;
     constexpr std::size_t small = 100'000;
-    auto const log = core_type::create({.limit = 10, .window = 1h}, {});
+    auto const watched = core_type::create({.seats = 10, .max_hold = 1h}, {});
     auto const kept = [&] {
         error_code ec;
-        return log->try_enter(5, ec);
+        return watched->try_enter(5, ec);
     }();
 
-    for (amount const limit : {1'000'000, 10, 2'000'000, 4'000'000, 100}) {
+    for (amount const seats : {1'000'000, 10, 2'000'000, 4'000'000, 100}) {
         memory::forget();
-        log->configure([&](weir::sliding_log_options& o) { o.limit = limit; });
-        BOOST_TEST(log->options().limit == limit);
-        if (limit >= 1'000'000)
+        watched->configure([&](weir::seats_options& o) { o.seats = seats; });
+        BOOST_TEST(watched->options().seats == seats);
+        if (seats >= 1'000'000)
             BOOST_TEST(memory::largest >= large);
         BOOST_TEST(memory::largest_under_lock < small);
     }
-    BOOST_TEST(log->remaining({}) == 95);
+    BOOST_TEST(watched->remaining({}) == 95);
     memory::forget();
-    log->abandon();
+    watched->abandon();
     noted_host::run();
     BOOST_TEST(memory::largest_under_lock < small);
+}
+
+BOOST_AUTO_TEST_CASE(a_large_log_grows_by_small_pieces) {
+    using core_type = core<room<one_slot<weir::policy::sliding_log>>, noted_host>;
+    constexpr amount many = 300'000;
+    auto const log = core_type::create({.limit = many, .window = 1h}, {});
+    memory::forget();
+    for (amount i = 0; i != many; ++i) {
+        noted_host::time += 1ns;
+        error_code ec;
+        auto const call = log->try_enter(1, ec);
+        BOOST_REQUIRE(call);
+    }
+    BOOST_TEST(memory::largest <= 16'400U);  // the addresses of 2,048 blocks
+    log->abandon();
+    noted_host::run();
 }
 
 // While the lock is held, the permit in a handler must not be released and the handler must not be destroyed. Here it

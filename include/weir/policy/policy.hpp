@@ -39,8 +39,9 @@ using ticket = std::uint64_t;
 ///   if they can be taken now, `unknown` if time alone does not free them, `never` if the time is later than a
 ///   `time_point` can represent. The result is exact for ahead == 0. Otherwise it is never too late if all requests
 ///   ahead stay in the queue.
-/// - `p.take(n, now)`: takes `n` permits at `now` and returns a ticket. It must not throw or allocate if
-///   `ready_at(n, 0, now) <= now`. If the permits are not free, it goes into debt; this may throw, without any change.
+/// - `p.take(n, now)`: takes `n` permits at `now` and returns a ticket. It must not throw if
+///   `ready_at(n, 0, now) <= now`, even without memory. If the permits are not free, it goes into debt; this may throw,
+///   without any change.
 /// - `p.leave(n, ticket)`, or `p.leave(n, ticket, now)` if the policy needs the time: releases `n` used permits of
 ///   `ticket`. Returns true if this may have freed permits.
 /// - `p.refund(n, ticket, now)`: releases `n` unused permits and undoes that much of `take`. Returns true if this may

@@ -16,8 +16,8 @@ namespace weir {
 /// Each member works like the member of `limiting_policy` with the same name, on the state that it is given. The other
 /// members are:
 /// - `R(options)`: checks the options, or throws `std::invalid_argument`.
-/// - `r.begin(now)`: returns a state whose time starts. A state that is not trivially copyable allocates its memory
-///   here, or throws `std::bad_alloc`.
+/// - `r.begin(now)`: returns a state whose time starts. A state that is not trivially copyable allocates its first
+///   memory here, or throws `std::bad_alloc`.
 /// - `r.restart(s, now)`: for such a state: restarts its time at `now` as in a new state, in the memory that it has.
 /// - `r.take_over(s, old, before, now)`: `s` was just begun. Continues from `before`, which is a state of the rule
 ///   `old` and is only destroyed afterwards. Throws as `take_over` of a policy does.

@@ -23,7 +23,8 @@ namespace policy {
 ///
 /// Formula: permit number u may be granted a window after permit number u - limit.
 ///
-/// Memory: 16 bytes per unexpired grant, at most `limit` of them, allocated at once.
+/// Memory: 16 bytes per grant, from 128 bytes on. It grows with the grants, up to 16 bytes times `limit`. It shrinks with
+/// the next grants after they have expired. If memory is lacking, a grant expires together with the next one.
 ///
 /// Source: the sliding-window log; here it descends from an Erlang server that hands out tokens and returns each token
 /// to the pool a window later.

@@ -36,7 +36,7 @@ namespace policy {
 ///
 /// Formula: the free permits are `limit` minus the sum of the unexpired slices, which are at most `slices` + 1.
 ///
-/// Memory: 16 bytes for each of these, allocated at once; as much again after a change of options.
+/// Memory: 16 bytes for each of these slices that has grants, from 128 bytes on; see `sliding_log`.
 ///
 /// Source: the counter of an Elixir server, "R per T in n slices". If slices end at fixed times of the clock, a strict
 /// bound needs n + 1 of them, and loses the n + 1st part of the rate; the sum of n slices allows up to 2R in T.

@@ -9,7 +9,7 @@ cooling_log log_of(sliding_log_options const& options) {
     detail::check_option("sliding_log", "limit", options.limit, 1, amount{1} << 26,
                          "; sliding_window and token_bucket have no such bound");
     detail::check_duration("sliding_log", "window", options.window, duration(1));
-    return {options.limit, options.window, duration(1), static_cast<std::size_t>(options.limit)};
+    return {options.limit, options.window, duration(1)};
 }
 
 }  // namespace
