@@ -1,9 +1,10 @@
 #include "observe.hpp"
 
+#include <weir/version.hpp>
+
 #include "admin/make_names_unique.hpp"
 #include "limiting/request.hpp"
 #include "tool/trouble.hpp"
-#include "tool/version.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,7 +68,7 @@ admin::limit_state state_of(limit const& l, bool writable) {
 
 admin::state state_of(plan const& p) {
     admin::state s;
-    s.version = tool::version;
+    s.version = WEIR_VERSION_STRING;
     s.now = std::chrono::system_clock::now();
     s.writable = p.configuration.admin.write;
     for (auto const& l : p.limits)

@@ -1,9 +1,10 @@
 #include "options.hpp"
 
+#include <weir/version.hpp>
+
 #include "tool/arguments.hpp"
 #include "tool/command_line.hpp"
 #include "tool/text.hpp"
-#include "tool/version.hpp"
 
 #include <fmt/format.h>
 
@@ -179,7 +180,7 @@ private:
 
 command_line::command_line(command& c, options& o) {
     app_.set_help_flag("--help", "print this help and exit");
-    app_.set_version_flag("--version", fmt::format("weir-proxy {}\n", tool::version),
+    app_.set_version_flag("--version", "weir-proxy " WEIR_VERSION_STRING "\n",
                           "print the version and exit");
     app_.footer(footer);
     app_.get_formatter()->column_width(28);

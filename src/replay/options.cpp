@@ -1,10 +1,11 @@
 #include "options.hpp"
 
+#include <weir/version.hpp>
+
 #include "config/configuration.hpp"
 #include "tool/arguments.hpp"
 #include "tool/command_line.hpp"
 #include "tool/text.hpp"
-#include "tool/version.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -180,7 +181,7 @@ private:
 command_line::command_line(options& o) {
     base.queue.patience = {};
     app_.set_help_flag("--help", "print this help and exit");
-    app_.set_version_flag("--version", fmt::format("weir-replay {}\n", tool::version),
+    app_.set_version_flag("--version", "weir-replay " WEIR_VERSION_STRING "\n",
                           "print the version and exit");
     app_.footer(footer);
     app_.get_formatter()->column_width(28);
