@@ -4,6 +4,7 @@
 
 #include "tool/arguments.hpp"
 #include "tool/command_line.hpp"
+#include "tool/completion.hpp"
 #include "tool/text.hpp"
 
 #include <fmt/format.h>
@@ -182,6 +183,7 @@ command_line::command_line(command& c, options& o) {
     app_.set_help_flag("--help", "print this help and exit");
     app_.set_version_flag("--version", "weir-proxy " WEIR_VERSION_STRING "\n",
                           "print the version and exit");
+    tool::add_completion(app_);
     app_.footer(footer);
     app_.get_formatter()->column_width(28);
 
