@@ -3,6 +3,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <charconv>
+#include <fstream>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -36,6 +38,15 @@ BOOST_AUTO_TEST_CASE(number_and_text_agree) {
 // WEIR_PROJECT_VERSION is the version in CMake, for packages and find_package.
 BOOST_AUTO_TEST_CASE(cmake_reads_it) {
     BOOST_TEST(std::string_view(WEIR_PROJECT_VERSION) == WEIR_VERSION_STRING);
+}
+
+BOOST_AUTO_TEST_CASE(changes_begin_with_it) {
+    std::ifstream changes(WEIR_CHANGELOG);
+    std::string line;
+    while (std::getline(changes, line))
+        if (line.starts_with("## "))
+            break;
+    BOOST_TEST(line == "## " WEIR_VERSION_STRING);
 }
 
 BOOST_AUTO_TEST_CASE(preprocessor_compares_it) {
