@@ -1,82 +1,67 @@
-// A client of an API that allows 100 calls in any minute. The job makes 250 calls as fast as allowed, with four
-// workers; each call takes 200 milliseconds.
-//
-//     0.000 s  call   1             the first 100 calls run at full speed
-//     4.800 s  call 100
-//    60.000 s  call 101             (to 104) a minute after the first calls; later calls follow as permits expire
-//    62.600 s  call 150             the API is overloaded and responds with `Retry-After: 20`: all workers wait
-//    82.600 s  call 150             again; (to 156) the next calls
-//   120.000 s  call 200             (to 203)
-//   122.600 s  250 calls
-//
-// At 30 s a request arrives for a user, with a patience of 20 seconds. It is rejected at once, with the time after
-// which to retry.
+// A client of an API that allows 20 calls in any 100 ms, and that is overloaded once: it responds with 429 and
+// `Retry-After`. Then all workers wait for that time, and the rejected call is repeated. Four workers make 60 calls as
+// fast as allowed. In front of a real API, replace `call_api`.
+//     g++ -std=c++20 04_api_client.cpp -o 04_api_client $(pkg-config --cflags --libs weir)
 
-#include "stage.hpp"
+#include <weir/format.hpp>
+#include <weir/weir.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <deque>
+#include <boost/asio.hpp>
+
+#include <fmt/format.h>
+
 #include <optional>
 
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 
-int main(int argc, char** argv) {
-    auto const story = [](auto& stage) {
-        using quota_type =
-            typename std::remove_reference_t<decltype(stage)>::template limiter<weir::sliding_log>;
-        using clock = typename quota_type::clock_type;
-        quota_type quota(stage.context, {.limit = 100, .window = 1min});
+struct response {
+    int status = 200;
+    std::optional<std::chrono::milliseconds> retry_after;
+};
 
-        // The vendor of the API counts the calls, too. Once it is overloaded: then its response has the field
-        // `Retry-After`, which this function returns.
-        std::deque<typename clock::time_point> last_minute;
-        int received = 0;
-        int rejected = 0;
-        auto const call_vendor = [&]() -> asio::awaitable<std::optional<std::chrono::seconds>> {
-            auto const now = clock::now();
-            while (!last_minute.empty() && last_minute.front() <= now - 1min)
-                last_minute.pop_front();
-            last_minute.push_back(now);
-            rejected += last_minute.size() > 100;
-            bool const is_overloaded = ++received == 150;
-            co_await stage.sleep(200ms);
-            co_return is_overloaded ? std::optional(20s) : std::nullopt;
-        };
+// Stands for a request by HTTP. The response to the 30th is 429.
+asio::awaitable<response> call_api() {
+    static int received = 0;
+    bool const is_overloaded = ++received == 30;
+    asio::steady_timer network(co_await asio::this_coro::executor, 5ms);
+    co_await network.async_wait(asio::use_awaitable);
+    co_return is_overloaded ? response{429, 200ms} : response{};
+}
 
-        int made = 0;
-        auto const worker = [&]() -> asio::awaitable<void> {
-            while (made < 250) {
-                auto const number = ++made;
-                for (;;) {
-                    auto const token = co_await quota.enter();
-                    if (number % 100 <= 1 || token.waited() > 10s)
-                        stage.say("call {:3}, after {} in the queue", number,
-                                  weir::readable(token.waited()));
-                    auto const retry_after = co_await call_vendor();
-                    if (!retry_after)
-                        break;
-                    stage.say("call {:3}: 503, Retry-After: {}", number, retry_after->count());
-                    quota.pause_for(*retry_after);  // all workers wait
-                }
-            }
-        };
-        auto const for_a_user = [&]() -> asio::awaitable<void> {
-            co_await stage.sleep(30s);
-            try {
-                auto const token = co_await quota.enter(20s);
-            } catch (weir::rejection const& rejection) {
-                stage.say("not now: {}", rejection);
-            }
-        };
+struct job {
+    weir::sliding_log quota;
+    int started = 0;
+    int done = 0;
+    int repeated = 0;
+};
 
-        for (int i = 0; i != 4; ++i)
-            stage.start(worker());
-        stage.start(for_a_user());
-        stage.run();
-        stage.say("{} calls, {} of them rejected by the vendor", made, rejected);
-        return made == 250 && rejected == 0;
-    };
-    return play(argc, argv, story);
+asio::awaitable<void> worker(job& all) {
+    while (all.started < 60) {
+        auto const number = ++all.started;
+        for (;;) {
+            auto const call = co_await all.quota.enter();
+            auto const got = co_await call_api();
+            if (got.status != 429)
+                break;
+            auto const wait = got.retry_after.value_or(1s);
+            fmt::print("call {}: 429, Retry-After: {}\n", number, weir::readable(wait));
+            all.quota.pause_for(wait);  // no worker calls before that
+            ++all.repeated;
+        }
+        ++all.done;
+    }
+}
+
+int main() {
+    asio::io_context context;
+    job all{weir::sliding_log{context, {.limit = 20, .window = 100ms}}};
+    for (int i = 0; i != 4; ++i)
+        co_spawn(context, worker(all), asio::detached);
+    auto const start = weir::sliding_log::clock_type::now();
+    context.run();
+    auto const took = weir::sliding_log::clock_type::now() - start;
+
+    fmt::print("{} calls, {} repeated, {}\n", all.done, all.repeated, all.quota.stats());
+    return all.done == 60 && all.repeated == 1 && took >= 300ms ? 0 : 1;
 }

@@ -1,66 +1,49 @@
-// A cold start. A database serves 20 queries per second after its caches have warmed up. So for the first four seconds
-// the limiter grants fewer queries: a third of that rate in the beginning. After a pause the database is cold again,
-// and the limiter starts at the low rate.
-//
-//     0.000 s  open for queries
-//     1.000 s  after 1 s:  8 queries in the last second
-//     2.000 s  after 2 s:  8
-//     3.000 s  after 3 s: 10
-//     4.000 s  after 4 s: 14
-//     5.000 s  after 5 s: 20           and so on
-//    10.000 s  a pause of 10 seconds
-//    20.000 s  open for queries
-//    21.000 s  after 21 s:  8
+// A cold start. A database serves 50 queries per second after its caches have warmed up, so in the first second the
+// limiter grants fewer: a third of that rate in the beginning. After a pause the database is cold again, and the
+// limiter starts at the low rate.
+//     g++ -std=c++20 05_warm_up.cpp -o 05_warm_up $(pkg-config --cflags --libs weir)
 
-#include "stage.hpp"
+#include <weir/format.hpp>
+#include <weir/weir.hpp>
 
-#include <map>
+#include <boost/asio.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <vector>
 
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
+using clock_type = weir::smooth_warming_up::clock_type;
 
-int main(int argc, char** argv) {
-    auto const story = [](auto& stage) {
-        using pace_type = typename std::remove_reference_t<decltype(stage)>::template limiter<
-            weir::smooth_warming_up>;
-        using clock = typename pace_type::clock_type;
-        pace_type pace(stage.context, {.rate = {20, 1s}, .warm_up = 4s, .cold_factor = 3});
+// Starts 60 queries at once. Returns the instants at which they were granted.
+std::vector<clock_type::time_point> serve(asio::io_context& context,
+                                          weir::smooth_warming_up& pace) {
+    std::vector<clock_type::time_point> granted;
+    for (int i = 0; i != 60; ++i)
+        pace.async_enter([&](weir::error_code, weir::permit) {
+            granted.push_back(clock_type::now());
+        });
+    context.run();
+    context.restart();
+    return granted;
+}
 
-        auto const opened = clock::now();
-        std::map<long, int> queries;  // number of queries in each second
-        bool open = true;
-
-        // Four clients that send queries without a pause.
-        auto const client = [&]() -> asio::awaitable<void> {
-            while (open) {
-                auto const turn = co_await pace.enter();
-                if (open)
-                    ++queries[(clock::now() - opened) / 1s];
-            }
-        };
-        auto const day = [&](int seconds) -> asio::awaitable<void> {
-            open = true;
-            stage.say("open for queries");
-            for (int i = 0; i != 4; ++i)
-                stage.start(client());
-            for (int i = 0; i != seconds; ++i) {
-                co_await stage.sleep(1s);
-                auto const second = (clock::now() - opened) / 1s;
-                stage.say("after {} s: {:2} queries in the last second", second,
-                          queries[second - 1]);
-            }
-            open = false;
-        };
-        auto const two_days = [&]() -> asio::awaitable<void> {
-            co_await day(10);
-            stage.say("a pause of 10 seconds");
-            co_await stage.sleep(10s);
-            co_await day(2);
-        };
-
-        stage.start(two_days());
-        stage.run();
-        return queries[0] < 10 && queries[9] == 20 && queries[20] < 10;
-    };
-    return play(argc, argv, story);
+int main() {
+    asio::io_context context;
+    weir::smooth_warming_up pace{
+        context, {.rate = {50, 1s}, .warm_up = 1s, .cold_factor = 3}, {.patience = weir::forever}};
+    bool good = true;
+    for (int day = 1; day <= 2; ++day) {
+        auto const granted = serve(context, pace);
+        auto const first = granted.at(10) - granted.at(0);
+        auto const last = granted.at(59) - granted.at(49);
+        fmt::print("day {}: the first ten queries in {}, the last ten in {}\n", day,
+                   weir::readable(first), weir::readable(last));
+        good = good && first > 400ms;
+        asio::steady_timer pause(context, 1s);
+        pause.wait();
+    }
+    return good ? 0 : 1;
 }

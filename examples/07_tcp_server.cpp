@@ -2,6 +2,7 @@
 // together. Further connections wait in the backlog of the kernel. The response to a line above the limit is the time
 // after which to retry. By default the server listens on a free port, and the program runs three clients with two lines
 // each. With --real it listens on port 7777: `nc localhost 7777`.
+//     g++ -std=c++20 07_tcp_server.cpp -o 07_tcp_server $(pkg-config --cflags --libs weir)
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>

@@ -2,6 +2,7 @@
 // new connections in any second. A further client waits for up to half a second; then the relay closes its connection.
 // By default the relay listens on a free port, and the program runs an echo service and three clients. With --real the
 // relay listens on port 7777 and connects to the service on port 9000.
+//     g++ -std=c++20 08_tcp_relay.cpp -o 08_tcp_relay $(pkg-config --cflags --libs weir)
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>

@@ -3,6 +3,7 @@
 // after which to retry. A connection above the limit gets the line `too many` and is closed. By default the server
 // listens on a free port, and the program runs two clients: one sends too many lines, the other does not. With --real
 // it listens on port 7777: `nc localhost 7777`.
+//     g++ -std=c++20 09_per_client.cpp -o 09_per_client $(pkg-config --cflags --libs weir)
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>

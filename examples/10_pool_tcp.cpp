@@ -3,6 +3,7 @@
 // connections of the pool. Each worker checks out a connection, with a patience of two seconds. If the connection is
 // broken, the worker discards it and checks out again: the pool creates another one. The pool checks a connection that
 // was idle for 10 seconds before it hands it out.
+//     g++ -std=c++20 10_pool_tcp.cpp -o 10_pool_tcp $(pkg-config --cflags --libs weir)
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>

@@ -4,6 +4,8 @@
 //     example_11_mysql_shared --socket /run/mysqld/mysqld.sock --user me --database test
 //
 // Without arguments the program uses a store in memory, on virtual time, and two limiters instead of two processes.
+//
+//     g++ -std=c++20 11_mysql_shared.cpp -o 11_mysql_shared $(pkg-config --cflags --libs weir-mysql)
 
 #include <weir/format.hpp>
 #include <weir/mysql/store.hpp>

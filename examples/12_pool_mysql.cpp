@@ -4,6 +4,8 @@
 // pings a connection that was idle for 10 seconds before it hands it out.
 //
 //     example_12_pool_mysql --socket /run/mysqld/mysqld.sock --user me --database test
+//
+//     g++ -std=c++20 12_pool_mysql.cpp -o 12_pool_mysql $(pkg-config --cflags --libs weir-mysql)
 
 #include <weir/format.hpp>
 #include <weir/weir.hpp>

@@ -4,6 +4,8 @@
 //     example_13_redis_shared redis://127.0.0.1:6379
 //
 // 11_mysql_shared does this through a database, and without arguments on virtual time.
+//
+//     g++ -std=c++20 13_redis_shared.cpp -o 13_redis_shared $(pkg-config --cflags --libs weir-redis)
 
 #include <weir/format.hpp>
 #include <weir/redis/store.hpp>

@@ -4,6 +4,7 @@
 //
 // The program uses a store in memory, on virtual time, and two limiters instead of two processes. With weir::redis or
 // weir::mysql only the store is different.
+//     g++ -std=c++20 15_shared_seats.cpp -o 15_shared_seats $(pkg-config --cflags --libs weir)
 
 #include <weir/format.hpp>
 #include <weir/shared/memory_store.hpp>

@@ -3,8 +3,10 @@
 //     10000 jobs done, 500 at a time: 10000 granted, 500 immediately, ...
 //
 // Two choices matter. By default a limiter lets 1,024 requests wait, because a server should reject what it cannot
-// serve soon: here it would reject 8,476 of the 10,000 jobs. And the jobs start with a handler that throws the exception
-// of a failed job out of `run`, because `asio::detached` ignores it.
+// serve soon: here it would reject 8,476 of the 10,000 jobs. And the jobs start with a handler that throws the
+// exception of a failed job out of `run`, because `asio::detached` ignores it.
+//
+//     g++ -std=c++20 19_batch.cpp -o 19_batch $(pkg-config --cflags --libs weir)
 
 #include <weir/format.hpp>
 #include <weir/seats.hpp>
