@@ -269,10 +269,7 @@ command_line::command_line(options& o) {
         });
     add("--slack", "TIME", "longest time by which lines may be out of order (1min)",
         [&o](auto& n, auto& v) {
-            auto const d = duration(n, v);
-            if (d > 1h)
-                reject(n, v, "a time from 0s to 1h");
-            o.how.slack = std::chrono::ceil<std::chrono::seconds>(d);
+            o.how.slack = std::chrono::ceil<std::chrono::seconds>(duration(n, v, 0s, 1h));
         });
     add("--max-unreadable", "SHARE", "largest acceptable share of unreadable lines (5%)",
         [&o](auto& n, auto& v) { o.logs.most_unreadable = part(n, v); });

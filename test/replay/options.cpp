@@ -186,6 +186,7 @@ BOOST_AUTO_TEST_CASE(name_the_option_the_value_and_the_bound) {
              row{{"--retry", "1000001"}, "--retry is `1000001`, but must be a number from 0 to"},
              row{{"--spread", "evenly"}, "--spread is `evenly`, but must be even, random"},
              row{{"--timestamp", "middle"}, "--timestamp is `middle`, but must be start or end"},
+             row{{"--slack", "soon"}, "--slack is `soon`, but must be a time from 0s to 1h"},
              row{{"--slack", "61min"}, "--slack is `61min`, but must be a time from 0s to 1h"},
              row{{"--max-unreadable", "101%"}, "--max-unreadable is `101%`, but must be a share"},
              row{{"--max-unreadable", "1.1"}, "--max-unreadable is `1.1`"},
