@@ -199,19 +199,17 @@ void file_reader::read_listener(table_reader& t) {
 void file_reader::read_upstream(table_reader& t) {
     upstream u{.name = name_of(t, "upstream", upstreams_), .servers = {}, .health = {}};
     // A server is an address, or a table with an address.
-    if (t.has("server")) {
-        t.tables("server", [&](table_reader& of) {
-            server s;
-            of.require("address", s.address, where_a_server_is());
-            of.get("seats", s.seats, number(1, 1'000'000'000));
-            of.get("max_connections", s.max_connections, number(1, 1'000'000'000));
-            if (s.seats && s.max_connections && *s.max_connections < *s.seats)
-                of.problem(of.at("max_connections"),
-                           fmt::format("`max_connections` is {}, but must be at least `seats` ({})",
-                                       *s.max_connections, *s.seats));
-            u.servers.push_back(std::move(s));
-        });
-    }
+    t.tables("server", [&](table_reader& of) {
+        server s;
+        of.require("address", s.address, where_a_server_is());
+        of.get("seats", s.seats, number(1, 1'000'000'000));
+        of.get("max_connections", s.max_connections, number(1, 1'000'000'000));
+        if (s.seats && s.max_connections && *s.max_connections < *s.seats)
+            of.problem(of.at("max_connections"),
+                       fmt::format("`max_connections` is {}, but must be at least `seats` ({})",
+                                   *s.max_connections, *s.seats));
+        u.servers.push_back(std::move(s));
+    });
     t.list("servers", where_a_server_is(),
            [&](server_address at, position) { u.servers.push_back({std::move(at), {}, {}}); });
     if (u.servers.empty())
