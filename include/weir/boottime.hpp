@@ -25,10 +25,15 @@ namespace weir {
 /// `std::chrono::steady_clock`, the default clock of a limiter, does not advance while the machine sleeps.
 class boottime_clock {
 public:
+    /// The type of a number of nanoseconds.
     using rep = std::int64_t;
+    /// The unit, a nanosecond.
     using period = std::nano;
+    /// The type of durations.
     using duration = std::chrono::nanoseconds;
+    /// The type of instants.
     using time_point = std::chrono::time_point<boottime_clock>;
+    /// The clock never goes back.
     static constexpr bool is_steady = true;
 
     /// Returns the current time.
@@ -53,14 +58,19 @@ void set_boottime_descriptor(int descriptor, boottime_clock::time_point expiry);
 template <class Executor = boost::asio::any_io_executor>
 class basic_boottime_timer {
 public:
+    /// The executor of the timer.
     using executor_type = Executor;
+    /// The clock of the timer.
     using clock_type = boottime_clock;
+    /// The duration of the clock.
     using duration = clock_type::duration;
+    /// The instant of the clock.
     using time_point = clock_type::time_point;
 
     /// Rebinds this type of timer to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The timer on `OtherExecutor`.
         using other = basic_boottime_timer<OtherExecutor>;
     };
 

@@ -377,6 +377,7 @@ public:
     /// Rebinds this type of chain to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The chain on `OtherExecutor`.
         using other = basic_any_chain<OtherExecutor, inline_links>;
     };
 

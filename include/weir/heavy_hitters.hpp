@@ -46,9 +46,13 @@ class heavy_hitters {
 public:
     /// A key with a counter, for `for_each`: its true count lies between `count - error` and `count`.
     struct found {
+        /// The key.
         Key const& key;
+        /// The hash of the key.
         std::uint64_t hash;
+        /// The largest possible count of the key.
         std::uint64_t count;
+        /// The number by which `count` may be too large.
         std::uint64_t error;
     };
 

@@ -137,6 +137,7 @@ public:
     /// Rebinds this type of limiter to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The limiter on `OtherExecutor`.
         using other =
             basic_limiter<Policy, OtherExecutor,
                           typename Timer::template rebind_executor<OtherExecutor>::other, Queue>;

@@ -30,6 +30,7 @@ public:
     [[nodiscard]] constexpr std::string_view view() const noexcept {
         return {characters_.data(), length_};
     }
+    /// Returns whether there is no name.
     [[nodiscard]] constexpr bool empty() const noexcept { return length_ == 0; }
 
     friend constexpr bool operator==(limiter_name const&, limiter_name const&) = default;

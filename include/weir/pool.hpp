@@ -121,6 +121,7 @@ public:
     /// Rebinds this type of pool to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The pool on `OtherExecutor`.
         using other = basic_pool<T, OtherExecutor,
                                  typename Timer::template rebind_executor<OtherExecutor>::other>;
     };

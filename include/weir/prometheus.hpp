@@ -91,11 +91,16 @@ private:
 class metrics_writer {
 public:
     /// The type of the samples of a family.
-    enum class type : std::uint8_t { counter, gauge };
+    enum class type : std::uint8_t {
+        counter,  ///< a count since the start
+        gauge,    ///< a current value
+    };
 
     /// A label of a sample.
     struct label {
+        /// The name, which must be a label name of Prometheus.
         std::string_view name;
+        /// The value: any UTF-8 text.
         std::string_view value;
     };
     /// The labels of a sample.

@@ -106,6 +106,7 @@ public:
     using executor_type = Executor;
     /// The clock of the limiter.
     using clock_type = Clock;
+    /// The completion signature of `async_wait`.
     using signature = Signature;
 
     /// An empty reservation.

@@ -41,10 +41,15 @@ namespace weir::testing {
 /// `run_for` and `run_until`, and never goes back.
 class clock {
 public:
+    /// The type of a number of nanoseconds.
     using rep = std::int64_t;
+    /// The unit, a nanosecond.
     using period = std::nano;
+    /// The type of durations.
     using duration = std::chrono::nanoseconds;
+    /// The type of instants.
     using time_point = std::chrono::time_point<clock>;
+    /// The clock never goes back.
     static constexpr bool is_steady = true;
 
     /// Returns the virtual time.
@@ -101,14 +106,19 @@ private:
 template <class Executor = boost::asio::any_io_executor>
 class basic_timer {
 public:
+    /// The executor of the timer.
     using executor_type = Executor;
+    /// The clock of the timer.
     using clock_type = clock;
+    /// The duration of the clock.
     using duration = clock::duration;
+    /// The instant of the clock.
     using time_point = clock::time_point;
 
     /// Rebinds this type of timer to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The timer on `OtherExecutor`.
         using other = basic_timer<OtherExecutor>;
     };
 

@@ -18,10 +18,15 @@ using duration = std::chrono::nanoseconds;
 
 /// The time scale of policies. It has no `now()`: only a limiter owns a clock.
 struct timeline {
+    /// The type of a number of nanoseconds.
     using rep = std::chrono::nanoseconds::rep;
+    /// The unit, a nanosecond.
     using period = std::chrono::nanoseconds::period;
+    /// The type of durations.
     using duration = std::chrono::nanoseconds;
+    /// The type of instants.
     using time_point = std::chrono::time_point<timeline>;
+    /// Instants never decrease.
     static constexpr bool is_steady = true;
 };
 

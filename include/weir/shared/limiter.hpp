@@ -180,6 +180,7 @@ public:
     /// Rebinds this type of limiter to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The limiter on `OtherExecutor`.
         using other =
             basic_shared_limiter<Policy, OtherExecutor,
                                  typename Timer::template rebind_executor<OtherExecutor>::other>;
@@ -268,6 +269,7 @@ public:
     /// Rebinds this type of limiter to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The limiter on `OtherExecutor`.
         using other =
             basic_shared_interval<OtherExecutor,
                                   typename Timer::template rebind_executor<OtherExecutor>::other>;

@@ -111,6 +111,7 @@ public:
     /// Rebinds this type of limiter to another executor.
     template <class OtherExecutor>
     struct rebind_executor {
+        /// The limiter on `OtherExecutor`.
         using other =
             basic_shared_seats<OtherExecutor,
                                typename Timer::template rebind_executor<OtherExecutor>::other>;
