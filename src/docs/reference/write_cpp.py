@@ -55,8 +55,8 @@ def plain(node):
 
 
 def escaped(text):
-    """Text that neither Markdown nor Vue takes for markup."""
-    return re.sub(r"([*_\[\]\\])", r"\\\1", text).replace("<", "&lt;").replace("{{", "{&#8203;{")
+    """Text without marks of Markdown and HTML."""
+    return re.sub(r"([*_\[\]\\])", r"\\\1", text).replace("<", "&lt;")
 
 
 # ---- Words
@@ -175,7 +175,9 @@ def template(node):
         name = " ".join(filter(None, (plain(p.find("type")), p.findtext("declname"))))
         default = plain(p.find("defval"))
         return name + (f" = {default}" if default else "")
-    return f"template <{', '.join(map(one, parameters.findall('param')))}>\n"
+    names = list(map(one, parameters.findall("param")))
+    separator = ", " if sum(map(len, names)) < 75 else ",\n          "
+    return "template <" + separator.join(names) + ">\n"
 
 
 def anchor(name):

@@ -76,7 +76,7 @@ class Key:
             default = "required" if self.required else self.schema.get("x-default", "none")
         example = code(self.schema["examples"][0], self.name)
         values = self.values + (", or a list" if self.is_list else "")
-        return f"`{self.name}`", values, default, example, self.description
+        return f"`{self.name}`", values, default, f"{self.description} Example: {example}."
 
 
 def toml(value):
@@ -125,7 +125,7 @@ class Table:
 def configuration():
     for t in Table((), SCHEMA).all():
         yield from ("", "#" * max(2, 1 + len(t.path)) + " " + t.title, "", t.schema["description"], "")
-        yield from table(("key", "value", "default", "example", "meaning"), (key.row for key in t.keys))
+        yield from table(("key", "value", "default", "meaning"), (key.row for key in t.keys))
     yield ""
 
 
