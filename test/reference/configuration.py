@@ -19,6 +19,10 @@ try:
     import jsonschema
 except ImportError:
     jsonschema = None
+try:
+    import tomllib
+except ImportError:
+    tomllib = None
 
 FOLDER = tempfile.TemporaryDirectory(prefix="weir-reference-")
 with open(os.path.join(FOLDER.name, "busy.html"), "w") as busy:
@@ -206,8 +210,7 @@ class Configuration(unittest.TestCase):
 
     @unittest.skipIf(not jsonschema, "python3-jsonschema is not installed")
     def test_the_schema_finds_mistakes_and_gives_no_false_alarm(self):
-        values = [True, 5, -1, 1.5, "", "a\u0001", "a b", "a", "5", "/", "1s", "1.5s", {}, [], [5], ["a"], [["a"]], {"a": 5},
-                  {"a b": "c"}]
+        values = [True, 5, 1.5, "", "a\u0001", "a b", "a", "1s", {}, [], [5], ["a"], {"a": 5}, {"a b": "c"}]
         cases = [(path, key, value, with_key(path, key.name, value)) for path, key in KEYS for value in values]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             verdicts = list(pool.map(lambda case: read(case[3])[0], cases))
@@ -234,9 +237,8 @@ class Configuration(unittest.TestCase):
             with self.subTest(values=values):
                 self.reject(changed(path, values))
 
-    @unittest.skipIf(not jsonschema, "python3-jsonschema is not installed")
+    @unittest.skipIf(not jsonschema or not tomllib, "python3-jsonschema is not installed, or Python is older than 3.11")
     def test_whole_files_fit(self):
-        import tomllib
         source = pathlib.Path(HERE).parents[1]
         texts = [(source / "src/package/weir-proxy.toml").read_text()]
         for page in (source / "README.md", *source.glob("src/docs/**/*.md")):

@@ -5,6 +5,7 @@ import pathlib
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -84,7 +85,9 @@ class Options(unittest.TestCase):
     def test_exit_statuses(self):
         self.write("junk.log", "junk\n" * 5)
         self.write("wrong.toml", "x = 1\n")
-        self.status(1, "cannot listen", "weir-proxy", "--upstream", "127.0.0.1:1", "--listen", "192.0.2.1:80")
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            address = f"127.0.0.1:{other.getsockname()[1]}"
+            self.status(1, "cannot listen", "weir-proxy", "--upstream", "127.0.0.1:1", "--listen", address)
         self.status(2, "unknown key", "weir-proxy", "--config", "wrong.toml")
         self.status(1, "No such file", "weir-replay", "missing.log", "--limit", "1/1s")
         self.status(1, "unreadable", "weir-replay", "junk.log", "--limit", "1/1s", "--format", "common")

@@ -95,6 +95,17 @@ class Rules(unittest.TestCase):
                             good, message = parse(f"{name} {bound}")
                             self.assertTrue(good, message)
 
+    def test_numbers(self):
+        for text in ("0 seats", "0/1s", "0/1s sliding", "0/1s fixed", "0/1s bursty", "0/1s warming", "1/0s", "1000000000000001 seats",
+                     "67108865/1s", "16777217 seats max_hold 1s", "10 /60s", "10/ 60s", "10/60 s", "unlimited seats"):
+            self.assertFalse(read_rule(text)[0], text)
+        for text in ("0/1s bucket", "0/1s leaky", "1000000000000000 seats", "67108864/1s", "16777216 seats max_hold 1s",
+                     " 10/60s  &  3 seats "):
+            self.assertTrue(read_rule(text)[0], text)
+        unlimited = [row[0] for _, parse, table in OPTIONS for row in table
+                     if row[0] != "`name`" and parse(row[0].strip("`") + " unlimited")[0]]
+        self.assertEqual(unlimited, ["`max_waiting`", "`max_waiting_permits`"])
+
     def test_defaults(self):
         for title, parse, table in OPTIONS:
             for name, _, default, *_ in table:
