@@ -12,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "test/proxy"))
 import support
-from admin_support import put, request, stats
+from admin_support import Watcher, port_of, put, request, stats
 from support import Client, ProxyTest
 
 REPLAY = os.environ.get("WEIR_REPLAY", "build/release/src/weir-replay")
@@ -138,6 +138,28 @@ class Proxy(ProxyTest):
         support.wait_until(lambda: stats(proxy)["limits"][0]["top_rejected"], "the list of rejected clients")
         described = {(names(row[0])[0], row[1]) for row in tables(page("status"), "member")}
         self.assertEqual(described, seen(stats(proxy)))
+
+    def test_events(self):
+        proxy = self.start_serving()
+        support.wait_until(lambda: stats(proxy)["limits"][0]["top_rejected"], "the end of the first second")
+        with Watcher(port_of(proxy)) as watcher:
+            events = [watcher.event() for _ in range(3)]
+        (first, past), (second, now), (third, _) = events
+        described = {names(row[0])[0]: names(row[1]) for row in tables(page("status"), "event")}
+        self.assertEqual([first, second, third], [*described, "state"])
+        self.assertEqual([list(past), list(now)], [["second", "limits"], ["stats", "last"]])
+        self.assertEqual([described["history"][:2], described["state"][0]], [list(past), "stats"])
+        self.assertEqual(list(now["last"]), list(past))
+        limit = now["stats"]["limits"][0]
+        seconds = past["limits"][str(limit["id"])]
+        reasons = list(limit["rejected"])
+        listed = [names(row[0])[0].rpartition(".")[2] for row in tables(page("status"), "member") if "[].rejected." in row[0]]
+        self.assertEqual(listed, reasons)
+        last = tables(page("status"), "position")[-1][0]
+        self.assertEqual({len(second) for second in seconds}, {int(last.split(" to ")[1]) + 1})
+        self.assertEqual(len(reasons), int(last.split(" to ")[1]) - 3)
+        sums = [sum(numbers) for numbers in zip(*seconds)]
+        self.assertEqual([sums[0], sums[4 + reasons.index("deadline_unreachable")]], [1, 1])
 
     def test_paths_of_the_status_page(self):
         proxy = self.start_serving()
