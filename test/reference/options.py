@@ -1,4 +1,4 @@
-"""weir-proxy.md and weir-replay.md agree with the programs: commands, conditions of options and exit statuses."""
+"""weir-proxy.md and weir-replay.md agree with the programs: commands, keys, conditions of options and exit statuses."""
 
 import os
 import pathlib
@@ -50,6 +50,12 @@ class Options(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, (line, done.stderr))
                     commands += 1
         self.assertGreater(commands, 7)
+
+    def test_settings_name_their_keys(self):
+        rows = re.findall(r"^\| `(--\S+)(?: \S+)?` \|.* \| (.*) \|$", (PAGES / "weir-proxy.md").read_text(), re.M)
+        self.assertGreater(len(rows), 30)
+        without_key = {option for option, key in rows if not key}
+        self.assertEqual(without_key, {"--help", "--version", "--config", "--check", "--reload", "--print-config", "--demo"})
 
     def test_conditions_of_weir_proxy(self):
         base = ("--check", "--upstream", "a:1")

@@ -161,11 +161,37 @@ def values_of(program, option):
     return re.sub(r": weir::.*|, such as 500ms, 10s or 2min$", "", found[1]) if found else ""
 
 
-def options(program):
-    def row(name, kind, text):
-        return f"`{name} {kind}`" if kind else f"`{name}`", values_of(program, name) if kind else "", text
+# Values that no other option has in the printed configuration; `true` for a flag.
+SAMPLES = {"HOST:PORT": "127.0.0.1:77", "N": "77", "N/TIME": "77/1s", "TIME": "77s", "BITS": "27", "URL": "redis://77",
+           "NAME": "77", "MODE": "open", "PROTOCOL": "77", "FILE": "77", "KIND": "both", "FORMAT": "json", "LEVEL": "error"}
+SAMPLES_OF = {"--upstream": "127.0.0.1:77", "--store-timeout": "17s"}
 
-    yield from table(("option", "value", "meaning"), (row(*option) for option in options_of(program)))
+
+def keys_of(option, kind):
+    """The keys of weir.toml that the option of weir-proxy sets, by their tables, as --print-config shows them."""
+    arguments = {"--upstream": "127.0.0.1:1", "--rate": "5/1s", "--per-client-rate": "5/1s", "--store": "redis://a"}
+    sample = SAMPLES_OF.get(option, SAMPLES[kind]) if kind else None
+    arguments[option] = sample
+    printed = run("weir-proxy", "--print-config", *(word for pair in arguments.items() for word in pair if word))
+    keys, where = {}, ""
+    for line in printed.splitlines():
+        where = line if line.startswith("[") else where
+        key, equals, value = line.partition(" = ")
+        if equals and re.search(rf"(?<![\w.]){re.escape(sample or 'true')}(?![\w.])", value):
+            keys[f"`{key}` in `{where}`" if where else f"`{key}`"] = None
+    return ", ".join(keys)
+
+
+def options(program):
+    has_keys = program == "weir-proxy"
+
+    def row(name, kind, text):
+        cells = [f"`{name} {kind}`" if kind else f"`{name}`", values_of(program, name) if kind else "", text]
+        is_setting = name not in ("--help", "--version", "--config", "--check", "--reload", "--print-config", "--demo")
+        return cells + [keys_of(name, kind) if is_setting else ""] if has_keys else cells
+
+    titles = ["option", "value", "meaning"] + ["key of weir.toml"] * has_keys
+    yield from table(titles, (row(*option) for option in options_of(program)))
 
 
 # ---- The pages
