@@ -122,7 +122,8 @@ class SmallHeader(unittest.TestCase):
 
     def test_overloads_have_one_heading(self):
         self.assertIn("## `open` {#open}\n\n```cpp\nvoid open(T const& by);\n```\n\nOpens it.\n\n```cpp\n"
-                      "bool open(int n = 1) const noexcept\n    requires (sizeof(T) > 1);\n```\n\nOpens it for `n`.\n\n", self.pages["gate"])
+                      "bool open(int n = 1) const noexcept\n    requires (sizeof(T) > 1);\n```\n\n"
+                      "Opens it for `n`.\n\n", self.pages["gate"])
         self.assertEqual(self.pages["gate"].count("`open`"), 1)
 
     def test_a_nested_class(self):
@@ -137,7 +138,7 @@ class SmallHeader(unittest.TestCase):
 
     def test_a_header(self):
         page = self.pages["gate_hpp"]
-        self.assertIn("| value | meaning |\n|---|---|\n| `open` | it grants |\n| `shut` | It rejects. |", page.replace("\n| `silent` |  |", ""))
+        self.assertIn("| value | meaning |\n|---|---|\n| `open` | it grants |\n| `shut` | It rejects. |\n", page)
         self.assertIn("```cpp\ngate<int> make(gate_options const& o);\n```\n\nMakes a gate.", page)
         self.assertIn("```cpp\nusing usual = gate<int>;\n```\n\nThe usual gate.", page)
         self.assertIn("using inner = /* unspecified */;", page)

@@ -179,7 +179,9 @@ class Proxy(ProxyTest):
         listed = re.findall("/[a-z.]*", request(proxy, "/unknown").body.decode())
         self.assertEqual({path for method, path in paths if method == "GET"}, {*listed, "/events"})
         text = re.search("The response is .*", page("status"))[0]
-        for status, limit, rule in (200, "client", "2/1h"), (400, "client", "0/1h"), (404, "none", "2/1h"), (409, "client", "2 seats"):
+        for status, limit, rule in (
+            (200, "client", "2/1h"), (400, "client", "0/1h"), (404, "none", "2/1h"), (409, "client", "2 seats"),
+        ):
             self.assertEqual(put(proxy, limit, rule)[0], status)
             self.assertIn(str(status), text)
         self.assertEqual(put(proxy, "client", "2/1h", host="example.org")[0], 403)

@@ -89,15 +89,17 @@ class Rules(unittest.TestCase):
                     wrong = "zzz" if " or " in value else "-1ns" if re.search("[0-9](ns|s|h)", value) else "-1"
                     good, message = parse(f"{name} {wrong}")
                     self.assertFalse(good)
-                    self.assertRegex(message, re.escape(value).replace("`min`", "[0-9]+").replace("`burst`", "100") + "(, found|\n)")
+                    expected = re.escape(value).replace("`min`", "[0-9]+").replace("`burst`", "100")
+                    self.assertRegex(message, expected + "(, found|\n)")
                     for bound in re.findall(r"(?<![`\w])(?:from|to|least) ([0-9.]+(?:ns|s|h)?)", value):
                         if not (name == "min" and bound.endswith("000")):  # min must not exceed max
                             good, message = parse(f"{name} {bound}")
                             self.assertTrue(good, message)
 
     def test_numbers(self):
-        for text in ("0 seats", "0/1s", "0/1s sliding", "0/1s fixed", "0/1s bursty", "0/1s warming", "1/0s", "1000000000000001 seats",
-                     "67108865/1s", "16777217 seats max_hold 1s", "10 /60s", "10/ 60s", "10/60 s", "unlimited seats"):
+        for text in ("0 seats", "0/1s", "0/1s sliding", "0/1s fixed", "0/1s bursty", "0/1s warming", "1/0s",
+                     "1000000000000001 seats", "67108865/1s", "16777217 seats max_hold 1s", "10 /60s", "10/ 60s",
+                     "10/60 s", "unlimited seats"):
             self.assertFalse(read_rule(text)[0], text)
         for text in ("0/1s bucket", "0/1s leaky", "1000000000000000 seats", "67108864/1s", "16777216 seats max_hold 1s",
                      " 10/60s  &  3 seats "):

@@ -4,9 +4,9 @@
 usage: write_cpp.py FOLDER [HEADERS]
        write_cpp.py --without-words [HEADERS]     only prints the public names that have no words
 
-FOLDER gets a page for each public class, a page for each header with its functions, aliases, constants and enumerations,
-and an index. HEADERS is the folder of the headers, by default include. Public are the names in the namespaces below, except
-members that the language defines and functions without words that take a type of `detail`.
+FOLDER gets a page for each public class, a page for each header with its functions, aliases, constants and
+enumerations, and an index. HEADERS is the folder of the headers, by default include. Public are the names in the
+namespaces below, except members that the language defines and functions without words that take a type of `detail`.
 """
 import pathlib
 import re
@@ -118,7 +118,8 @@ class Words:
 
     def parameter(self, item, kind):
         names = ", ".join(f"`{plain(name)}`" for name in item.iter("parametername"))
-        return ("- throws " if kind == "exception" else "- ") + names + ": " + " ".join(self.blocks(item.find("parameterdescription")))
+        words = " ".join(self.blocks(item.find("parameterdescription")))
+        return f"{'- throws' if kind == 'exception' else '-'} {names}: {words}"
 
     def blocks(self, node):
         return [block for para in node.findall("para") for block in self.paragraph(para)]
@@ -157,7 +158,8 @@ def signature(member):
     head = template(member)
     if kind == "typedef":
         meaning = plain(member.find("type")).removeprefix("typedef ")
-        return head + f"using {name} = {'/* unspecified */' if 'detail::' in ''.join(member.find('type').itertext()) else meaning};"
+        is_hidden = "detail::" in "".join(member.find("type").itertext())
+        return head + f"using {name} = {'/* unspecified */' if is_hidden else meaning};"
     kind_of_result = plain(member.find("type"))
     if kind == "variable":
         return head + f"{kind_of_result} {name} {plain(member.find('initializer'))}".rstrip() + ";"
@@ -210,8 +212,8 @@ class Reference:
         policies = everything.get("weir::policy")
         self.policies = [everything[name] for name in map("weir::policy::{}".format, POLICIES) if name in everything]
         self.policies += [m for m in policies.iter("memberdef") if m.findtext("name") in POLICIES] if policies is not None else []
-        self.headers = sorted({c.find("location").get("file") for c in [*self.classes.values(), *self.concepts.values(), *self.policies]}
-                              | set(self.others))
+        nodes = [*self.classes.values(), *self.concepts.values(), *self.policies]
+        self.headers = sorted({node.find("location").get("file") for node in nodes} | set(self.others))
         self.places = {}
         for name, c in self.classes.items():
             self.places[c.get("id")] = f"./{self.page(name)}.md" + (f"#{anchor(self.nested(name))}" if self.nested(name) else "")
@@ -279,8 +281,9 @@ class Reference:
         variables = [m for m in members if m.get("kind") == "variable" and self.words.line(m)]
         if variables:
             code = lambda text: f"`{text}`".replace("|", "\\|") if text else ""
-            rows = [(f'<a id="{self.places[m.get("id")].rpartition("#")[2]}"></a>`{m.findtext("name")}`', code(plain(m.find("type"))),
-                     code(plain(m.find("initializer")).removeprefix("=").strip()), self.words.line(m)) for m in variables]
+            name = lambda m: f'<a id="{self.places[m.get("id")].rpartition("#")[2]}"></a>`{m.findtext("name")}`'
+            default = lambda m: code(plain(m.find("initializer")).removeprefix("=").strip())
+            rows = [(name(m), code(plain(m.find("type"))), default(m), self.words.line(m)) for m in variables]
             yield self.table_of(("member", "type", "default", "meaning"), rows)
         names = {}
         for m in members:
@@ -348,7 +351,8 @@ class Reference:
 
     def index(self):
         yield "# C++"
-        yield "These pages are made from the comments in the headers. `weir/weir.hpp` includes the headers of all limiters and pools."
+        yield ("These pages are made from the comments in the headers. `weir/weir.hpp` includes the headers of all "
+               "limiters and pools.")
         def row(header):
             names = [f"[`{name.removeprefix('weir::')}`](./{self.page(name)}.md)" for name, c in self.classes.items()
                      if c.find("location").get("file") == header and not self.nested(name)]

@@ -4,7 +4,8 @@
 usage: write_tables.py [--check]
   --check   writes nothing, prints the differences, and fails if there are any
 
-The table `configuration` is made from weir.schema.json, `options weir-proxy` and `options weir-replay` from these programs.
+The table `configuration` is made from weir.schema.json, `options weir-proxy` and `options weir-replay` from these
+programs.
 The environment variables WEIR_PROXY and WEIR_REPLAY have the paths of the programs.
 """
 import difflib
