@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(has_defaults_for_all_that_is_optional) {
     BOOST_TEST(!c.admin.is_named);
     BOOST_TEST(!c.admin.write);
     BOOST_TEST(!read(with("[admin]\naddress = \"none\"\n")).admin.address);
-    // As the README states.
+    // As the documentation states.
     BOOST_TEST((config::upgrade().idle == 5min));
     BOOST_TEST((config::upgrade().seats == config::seats_of_upgrade::connection));
     BOOST_TEST((config::health_check().fall == 3));

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-// A referee watches a room. It implements the promises of README and of the comments in the public headers,
+// A referee watches a room. It implements the promises of the documentation and of the comments in the public headers,
 // keeps its own records, and checks each outcome as it occurs. It is simple, not fast. The test drives the room
 // without locks, threads or clocks, and calls `settle` with budgets of any size.
 

@@ -1,4 +1,4 @@
-// The algorithm with the policy alone, in virtual time. `knee_simulation` measures the numbers of the README.
+// The algorithm with the policy alone, in virtual time. `knee_simulation` measures the numbers of the documentation.
 
 #include <weir/policy/knee.hpp>
 

@@ -1,5 +1,5 @@
 // The latency and the throughput that `knee` reaches before many services, in virtual time, with the policy alone. The
-// tables of README.md must agree with the first tests here.
+// tables of the page about adaptive seats must agree with the first tests here.
 
 #include <weir/policy/knee.hpp>
 
@@ -96,9 +96,9 @@ result worst_of(weir::adaptive_options const& options, amount workers, variation
     return worst;
 }
 
-// The rows of a table of README.md, from the line that begins with `head` on: numbers by the first cell of the row.
+// The rows of a table of the page, from the line that begins with `head` on: numbers by the first cell of the row.
 std::vector<double> stated(std::string const& head, std::string const& row) {
-    std::ifstream file(WEIR_README);
+    std::ifstream file(WEIR_PAGE);
     std::string line;
     while (std::getline(file, line) && !line.starts_with(head))
         continue;
@@ -112,11 +112,11 @@ std::vector<double> stated(std::string const& head, std::string const& row) {
             values.push_back(std::stod(it->str()));
         return values;
     }
-    BOOST_ERROR("README.md has no row `" << row << "` below `" << head << '`');
+    BOOST_ERROR(WEIR_PAGE " has no row `" << row << "` below `" << head << '`');
     return {};
 }
 
-// Compares a row of README.md with the measured values: with a tenth of a latency, and with two per cent of a throughput.
+// Compares a row of the page with the measured values: with a tenth of a latency, and with two per cent of a throughput.
 void compare(std::string const& head, std::string const& row, std::vector<result> const& measured) {
     std::string text = "| " + row + " |";
     for (auto const& r : measured)
@@ -141,7 +141,7 @@ void compare(std::string const& head, std::string const& row, std::vector<result
 
 BOOST_AUTO_TEST_SUITE(knee_simulation)
 
-BOOST_AUTO_TEST_CASE(agrees_with_the_table_of_the_readme) {
+BOOST_AUTO_TEST_CASE(agrees_with_the_table_of_the_page) {
     for (amount const workers : {1, 2, 4, 16, 100, 400, 1'000}) {
         std::vector<result> measured;
         for (auto const* const times : {&constant, &quarter, &half, &wide, &two_kinds})
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(agrees_with_the_table_of_the_readme) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(agrees_with_the_comparison_of_the_readme) {
+BOOST_AUTO_TEST_CASE(agrees_with_the_comparison_of_the_page) {
     struct contender {
         char const* name;
         weir::adaptive_options options;
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(leaves_all_workers_to_others_beside_streams) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(agrees_with_the_numbers_of_limiters_of_the_readme) {
+BOOST_AUTO_TEST_CASE(agrees_with_the_numbers_of_limiters_of_the_page) {
     for (auto const& [name, times] :
          {std::pair{"by a quarter", &quarter}, std::pair{"by sigma 1", &wide}}) {
         std::string text = fmt::format("| {} |", name);

@@ -56,13 +56,6 @@ class Files(unittest.TestCase):
         result = run("--config", self.file, "--check")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
-    def test_the_file_of_the_readme(self):
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "README.md")) as file:
-            text = file.read()
-        self.write(text.split("```toml\n")[1].split("```")[0])
-        result = run("--config", self.file, "--check")
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
-
     def test_the_check_finds_an_invalid_store(self):
         for url in ("mysql://secret@h", "redis://:secret@h:no", "redis://u:secret@h/x", "redis://%zzsecret@h"):
             self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'

@@ -85,8 +85,8 @@ private:
 /// the number; another one after twice the time, and so on. If it ends before the others, these are long calls.
 ///
 /// Algorithms: `knee` is the default. No option of it depends on the service, and it keeps the latency of a service in
-/// overload near 1.25 times the service's own latency. README.md has its measured latencies and throughputs. The options
-/// of the others must fit the service.
+/// overload near 1.25 times the service's own latency. src/docs/explanation/adaptive-seats.md has its measured latencies
+/// and throughputs. The options of the others must fit the service.
 ///
 /// Measured by test/policy/adaptive_simulation.cpp: a service of 100 workers that take 100 ms, give or take a quarter,
 /// gets more requests than it can serve. The limiter starts with 20 seats. The values are for `aimd` (5 requests may

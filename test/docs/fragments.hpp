@@ -1,4 +1,4 @@
-// Declarations that the fragments of README.md use without defining them.
+// Declarations that the fragments of README.md and src/docs use without defining them.
 #pragma once
 
 #include <weir/format.hpp>
