@@ -7,17 +7,23 @@
 #include <weir/weir.hpp>
 
 #include <boost/asio.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include <cassert>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <future>
 #include <optional>
+#include <string>
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using asio::ip::tcp;
 
 extern asio::io_context ctx;
+extern weir::seats workers_in_use;
+extern weir::sliding_log calls;
 
 extern tcp::endpoint const server;
 extern tcp::socket connection;
@@ -26,8 +32,9 @@ asio::awaitable<bool> talk(tcp::socket& connection);
 asio::awaitable<void> job();
 void query();
 void retry_in(weir::duration);
+void respond_429(std::chrono::seconds);
+void start_work(weir::permit);
 void tell(std::optional<std::chrono::steady_clock::time_point>);
+asio::awaitable<void> work_on(int);
+asio::awaitable<std::optional<std::chrono::seconds>> retry_after_of_response();
 extern std::uint64_t const tenant;
-
-template <class Limiter>
-asio::awaitable<void> client(Limiter& limiter);
