@@ -1,4 +1,5 @@
-"""The pages of the documentation: README.md and all Markdown below src/docs, as blocks, headings, links and words."""
+"""The pages of the documentation, as blocks, headings, links and words: README.md, all Markdown below src/docs, and the
+pages for developers."""
 import os
 import re
 
@@ -78,9 +79,12 @@ class Page:
 
 
 def all_pages(root=ROOT):
-    """README.md first, then the pages below src/docs in alphabetical order."""
+    """README.md first, then the pages below src/docs in alphabetical order, then the pages for developers."""
     names = ["README.md"]
     for folder, folders, files in os.walk(os.path.join(root, "src", "docs")):
         folders[:] = sorted(f for f in folders if f != "node_modules" and not f.startswith("."))
         names += [os.path.relpath(os.path.join(folder, f), root) for f in sorted(files) if f.endswith(".md")]
+    for name in (".github/CONTRIBUTING.md", "src/weir/README.md"):
+        if os.path.exists(os.path.join(root, name)):
+            names.append(name)
     return [Page(name, root) for name in names]
