@@ -329,6 +329,9 @@ struct configuration {
     std::vector<limit> limits;
     std::vector<route> routes;
     std::vector<body> bodies;
+
+    // Settings of the file without effect, one line each: `FILE:LINE:COLUMN: the setting and the reason`.
+    std::vector<std::string> warnings;
 };
 
 }  // namespace config

@@ -1,9 +1,13 @@
 #include "kinds.hpp"
 
+#include "http/characters.hpp"
+#include "http/head.hpp"
+#include "http/path.hpp"
 #include "tool/text.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 
 namespace config {
 namespace {
@@ -35,11 +39,7 @@ std::optional<std::string> behind(std::string_view prefix, std::string_view text
 }  // namespace
 
 bool is_token(std::string_view text) {
-    constexpr std::string_view others = "!#$%&'*+-.^_`|~";
-    return !text.empty() && std::ranges::all_of(text, [&](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               others.find(c) != others.npos;
-    });
+    return http::some(text, http::is_token);
 }
 
 kind<bool> flag() {
@@ -78,6 +78,70 @@ kind<std::string> path(std::string expected) {
         return found.starts_with('/') && printable ? std::optional(std::string(found))
                                                    : std::nullopt;
     });
+}
+
+kind<std::string> host_of_route() {
+    return of_text<std::string>(
+        "a host, such as example.org or *.example.org",
+        [](std::string_view found) -> std::optional<std::string> {
+            if (found == "*")
+                throw std::invalid_argument("leave out `host` to match all hosts");
+            auto name = found.starts_with("*.") ? found.substr(2) : found;
+            if (!http::some(found, http::is_host))
+                return std::nullopt;
+            if (name.find('*') != name.npos)
+                throw std::invalid_argument(
+                    "`*` is allowed only as the first label, as in *.example.org");
+            bool const v6 = std::ranges::count(name, ':') > 1;
+            if (v6 && !name.starts_with('['))
+                throw std::invalid_argument(fmt::format("use `[{}]`", name));
+            auto const colon = name.find(':', v6 ? std::min(name.find(']'), name.size()) : 0);
+            name = name.substr(0, colon);
+            if (name.ends_with('.'))  // the root of the DNS
+                name.remove_suffix(1);
+            if (name.empty() || name.starts_with('.') || name.ends_with('.') ||
+                name.find("..") != name.npos)
+                return std::nullopt;
+            auto right = fmt::format("{}{}", found.starts_with("*.") ? "*." : "", name);
+            if (right != found)
+                throw std::invalid_argument(fmt::format("use `{}`", right));
+            return right;
+        });
+}
+
+kind<std::string> path_of_route() {
+    return of_text<std::string>(
+        "a prefix of paths, such as /api",
+        [](std::string_view found) -> std::optional<std::string> {
+            if (!found.starts_with('/') || has_control(found))
+                return std::nullopt;
+            auto prefix = found;
+            if (prefix.ends_with("/*"))
+                prefix.remove_suffix(prefix.size() > 2 ? 2 : 1);
+            if (prefix.find('*') != prefix.npos)
+                throw std::invalid_argument("`*` is allowed only as the last segment");
+            auto const normal = http::normal_path(prefix);
+            bool const slash = prefix.size() > 1 && prefix.ends_with('/');
+            if (has_control(normal))
+                return std::nullopt;
+            if (prefix.substr(0, prefix.size() - slash) != normal)
+                throw std::invalid_argument(fmt::format("use `{}`", normal));
+            return std::string(prefix);
+        });
+}
+
+kind<std::string> method() {
+    return of_text<std::string>(
+        "a method, such as GET", [](std::string_view found) -> std::optional<std::string> {
+            if (!is_token(found))
+                return std::nullopt;
+            std::string upper(found);
+            std::ranges::transform(upper, upper.begin(), http::to_upper);
+            if (upper != found && http::beast::string_to_verb(upper) != http::verb::unknown)
+                throw std::invalid_argument(
+                    fmt::format("methods are case-sensitive; use `{}`", upper));
+            return std::string(found);
+        });
 }
 
 kind<weir::limiter_config> rule() {

@@ -20,6 +20,11 @@ namespace config {
 [[nodiscard]] kind<std::string> text(std::string expected);
 /// A text of printable ASCII without spaces that starts with a slash.
 [[nodiscard]] kind<std::string> path(std::string expected);
+/// A text that can match the host of a request: a name, an address, or `*.` and a name.
+[[nodiscard]] kind<std::string> host_of_route();
+/// A text that can match `http::normal_path`. A last segment `*` is removed.
+[[nodiscard]] kind<std::string> path_of_route();
+[[nodiscard]] kind<std::string> method();
 [[nodiscard]] kind<weir::limiter_config> rule();
 [[nodiscard]] kind<weir::queue_options> queue();
 [[nodiscard]] kind<failure_mode> mode_of_failure();

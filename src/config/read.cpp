@@ -2,6 +2,7 @@
 
 #include "body.hpp"
 #include "kinds.hpp"
+#include "shadowing.hpp"
 #include "table_reader.hpp"
 #include "tool/arguments.hpp"
 
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -28,7 +30,7 @@ public:
     explicit names(std::string what) : what_(std::move(what)) {}
 
     void give(std::string const& name, table_reader& by) {
-        if (!given_.emplace(name).second)
+        if (!given_.emplace(name, by.at("name")).second)
             by.problem(by.at("name"), fmt::format("duplicate {} `{}`", what_, name));
     }
     void use(std::string const& name, position at, std::string where) {
@@ -41,6 +43,15 @@ public:
                                                  one.name, known()));
         }
     }
+    // `why` is the effect of a name without a use.
+    void find_unused(problem_list& warnings, std::string_view why) const {
+        std::set<std::string_view> used;
+        for (auto const& one : used_)
+            used.insert(one.name);
+        for (auto const& [name, at] : given_)
+            if (!used.contains(name))
+                warnings.add(at, fmt::format("warning: {} `{}`: {}", what_, name, why));
+    }
 
 private:
     struct use_of {
@@ -50,11 +61,13 @@ private:
     };
 
     [[nodiscard]] std::string known() const {
-        return given_.empty() ? "" : fmt::format("; defined: {}", fmt::join(given_, ", "));
+        return given_.empty()
+                   ? ""
+                   : fmt::format("; defined: {}", fmt::join(given_ | std::views::keys, ", "));
     }
 
     std::string what_;
-    std::set<std::string> given_;
+    std::map<std::string, position> given_;
     std::vector<use_of> used_;
 };
 
@@ -89,7 +102,7 @@ bool is_reserved(std::string_view name) {
 class file_reader {
 public:
     file_reader(toml::table const& file, std::string_view path, problem_list& problems)
-        : path_(path), file_(file, "", problems), problems_(problems) {}
+        : path_(path), file_(file, "", problems), problems_(problems), warnings_(path) {}
 
     [[nodiscard]] configuration read();
 
@@ -117,11 +130,14 @@ private:
         return name;
     }
     void complete();
+    void find_settings_without_effect();
 
     std::string_view path_;
     table_reader file_;
     problem_list& problems_;
+    problem_list warnings_;
     configuration made_;
+    std::vector<position> routes_at_;
     names upstreams_{"upstream"};
     names stores_{"store"};
     names limits_{"limit"};
@@ -148,8 +164,31 @@ configuration file_reader::read() {
     upstreams_.check(problems_);
     stores_.check(problems_);
     limits_.check(problems_);
+    find_settings_without_effect();
     complete();
+    made_.warnings = std::move(warnings_).lines();
     return std::move(made_);
+}
+
+void file_reader::find_settings_without_effect() {
+    stores_.find_unused(warnings_, "no limit names it: it counts nothing");
+    if (made_.routes.empty())
+        return;
+    upstreams_.find_unused(warnings_, "no route names it: it gets no requests");
+    limits_.find_unused(warnings_, "no route names it: it limits nothing");
+    auto const name_of = [](route const& r) { return r.host + r.path; };
+    earlier_routes earlier;
+    for (std::size_t i = 0; i != made_.routes.size(); ++i) {
+        auto const& r = made_.routes[i];
+        if (auto const by = earlier.shadow_of(r))
+            warnings_.add(
+                routes_at_[i],
+                fmt::format(
+                    "warning: route `{0}`: unused: route `{1}` in line {2} matches all of its "
+                    "requests; put `{0}` before it",
+                    name_of(r), name_of(made_.routes[*by]), routes_at_[*by].line));
+        earlier.add(r);
+    }
 }
 
 void file_reader::read_timeouts(table_reader& t) {
@@ -165,6 +204,9 @@ void file_reader::read_clients(table_reader& t) {
     auto& c = made_.clients;
     t.list("trusted", network(), [&](tool::network n, position) { c.trusted.push_back(n); });
     t.get("forwarded_by", c.forwarded_by, way_of_forwarding());
+    if (t.has("forwarded_by") && !t.has("trusted"))
+        warnings_.add(t.at("forwarded_by"),
+                      "warning: clients: `forwarded_by` has no effect without `trusted`");
     t.get("max_connections", c.max_connections, number(1, 1'000'000'000));
     t.get("abort_on_hang_up", c.abort_on_hang_up, flag());
     t.get("pass_underscores", c.pass_underscores, flag());
@@ -329,12 +371,11 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
 
 void file_reader::read_route(table_reader& t) {
     route r;
-    t.get("host", r.host, text("a host, such as example.org or *.example.org"));
-    t.get("path", r.path, path("a prefix of paths, such as /api"));
+    t.get("host", r.host, host_of_route());
+    t.get("path", r.path, path_of_route());
     auto const where = fmt::format("route `{}{}`", r.host, r.path);
     t.set_name(where);
-    t.list("method", token("a method, such as GET"),
-           [&](std::string m, position) { r.methods.push_back(std::move(m)); });
+    t.list("method", method(), [&](std::string m, position) { r.methods.push_back(std::move(m)); });
 
     if (t.get("upstream", r.upstream, text("the name of an upstream")))
         upstreams_.use(r.upstream, t.at("upstream"), where);
@@ -365,6 +406,7 @@ void file_reader::read_route(table_reader& t) {
     t.table("request_headers", [&](table_reader& of) { read_changes(of, r.request_headers); });
     t.table("response_headers", [&](table_reader& of) { read_changes(of, r.response_headers); });
     made_.routes.push_back(std::move(r));
+    routes_at_.push_back(t.at());
 }
 
 void file_reader::read_changes(table_reader& t, field_changes& changes) {

@@ -20,7 +20,8 @@ private:
     std::vector<std::string> problems_;
 };
 
-/// Parses a configuration from TOML text; messages contain `file` as its name. Throws `bad_configuration`.
+/// Parses a configuration from TOML text; messages contain `file` as its name. Throws `bad_configuration`. Settings
+/// without effect that may be intended are `warnings` of the result.
 [[nodiscard]] configuration read(std::string_view text, std::string_view file);
 
 /// Parses a configuration file. Throws `bad_configuration`, or `tool::usage_error` if the file cannot be read.

@@ -60,12 +60,18 @@ inline constexpr characters is_host([](char c) {
     return !text.empty() && all(text, set);
 }
 
+/// The lower case of a letter of ASCII; other characters are unchanged.
+[[nodiscard]] constexpr char to_lower(char c) noexcept {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+/// The upper case of a letter of ASCII; other characters are unchanged.
+[[nodiscard]] constexpr char to_upper(char c) noexcept {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
 /// Compares without regard to case, as HTTP compares names and tokens (RFC 9110, 5.1).
 [[nodiscard]] constexpr bool iequals(std::string_view a, std::string_view b) noexcept {
-    constexpr auto lower = [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    };
-    return a.size() == b.size() && std::ranges::equal(a, b, {}, lower, lower);
+    return a.size() == b.size() && std::ranges::equal(a, b, {}, to_lower, to_lower);
 }
 
 /// Removes leading and trailing blanks.

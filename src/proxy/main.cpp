@@ -23,6 +23,7 @@
 #include <exception>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -52,15 +53,53 @@ std::string text_of(config::limit const& l) {
         out += fmt::format(" per {}", fmt::join(key, " and "));
     if (!l.store.empty())
         out += fmt::format(" shared as `{}`", l.shared_as.empty() ? l.name : l.shared_as);
+    if (l.dry_run)
+        out += " (dry run)";
     return out;
+}
+
+// The limits that requests meet: the limits of routes, and the seats of their upstreams.
+std::vector<config::limit> limits_in_use(config::configuration const& c) {
+    std::set<std::string_view> limits;
+    std::set<std::string_view> upstreams;
+    for (auto const& r : c.routes) {
+        limits.insert(r.limits.begin(), r.limits.end());
+        upstreams.insert(r.upstream);
+    }
+    std::vector<config::limit> found;
+    for (auto const& l : c.limits)
+        if (limits.contains(l.name))
+            found.push_back(l);
+    for (auto const& u : c.upstreams)
+        if (auto seats = config::seats_of(u); seats && upstreams.contains(u.name))
+            found.push_back(std::move(*seats));
+    return found;
+}
+
+// The routes to an upstream whose requests meet no limit, unless all of them are such routes.
+std::string exception_of(config::configuration const& c) {
+    std::vector<std::string> names;
+    std::size_t limited = 0;
+    for (auto const& r : c.routes) {
+        if (r.respond)
+            continue;
+        auto const to = std::ranges::find(c.upstreams, r.upstream, &config::upstream::name);
+        if (r.limits.empty() && !config::seats_of(*to))
+            names.push_back(fmt::format("`{}{}`", r.host, r.path));
+        else
+            ++limited;
+    }
+    if (names.empty() || limited == 0)
+        return {};
+    if (names.size() > 3)
+        return fmt::format("; {} routes have no limit", names.size());
+    return fmt::format("; no limit for {}", fmt::join(names, ", "));
 }
 
 std::string text_of(std::vector<config::limit> const& limits) {
     std::vector<std::string> each;
     for (auto const& l : limits)
         each.push_back(text_of(l));
-    if (each.empty())
-        return "no limit; set one with --seats or --rate";
     auto const& q = limits.front().queue;
     auto const text = to_string(q);
     bool const one_queue =
@@ -93,11 +132,15 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
     for (auto const& u : c.upstreams)
         for (auto const& s : u.servers)
             to.push_back(to_string(s.address));
+    auto const limits = limits_in_use(c);
+    auto const in_force = !limits.empty()    ? text_of(limits) + exception_of(c)
+                          : c.limits.empty() ? "no limit; set one with --seats or --rate"
+                                             : "no limit; no route names one";
     auto const* const admin = proxy.admin_acceptor();
     return fmt::format(
         "weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
         demo ? "demo backend (300 ms per request)" : fmt::format("{}", fmt::join(to, ", ")),
-        text_of(c.limits), admin ? fmt::format("; status page {}", url_of(*admin)) : "");
+        in_force, admin ? fmt::format("; status page {}", url_of(*admin)) : "");
 }
 
 // Finds errors that reading the configuration does not find.
@@ -177,7 +220,9 @@ int run(command const& asked) {
     }
     if (asked.what == action::check) {
         check(c);
-        return 0;
+        for (auto const& line : c.warnings)
+            tool::complain(fmt::format("weir-proxy: {}\n", line));
+        return asked.strict && !c.warnings.empty() ? 1 : 0;
     }
     if (asked.what == action::reload) {
         reload(c);

@@ -189,7 +189,8 @@ command_line::command_line(command& c, options& o) {
 
     add("--config", "FILE", "read all settings from FILE instead of the options below",
         [&c](auto&, auto& v) { c.file = v; });
-    add_flag("--check", check, "check the configuration, print all errors and exit");
+    add_flag("--check", check, "check the configuration, print all errors and warnings and exit");
+    add_flag("--strict", c.strict, "with --check: exit with 1 if a setting has no effect");
     add_flag("--reload", reload, "make the running proxy reload FILE and exit (requires --config)");
     add_flag("--print-config", print, "print the options as a configuration file and exit");
     add("--upstream", "HOST:PORT", "the service to protect",
@@ -314,8 +315,9 @@ std::string command_line::of_file() const {
     char const* const store = std::getenv("WEIR_STORE");  // CLI11 counts it as an option
     for (auto const* const option : app_.get_options())
         if (option->count() > 0 && option->get_name() != "--config" &&
-            option->get_name() != "--check" && option->get_name() != "--print-config" &&
-            option->get_name() != "--reload" && !(store && option->get_name() == "--store"))
+            option->get_name() != "--check" && option->get_name() != "--strict" &&
+            option->get_name() != "--print-config" && option->get_name() != "--reload" &&
+            !(store && option->get_name() == "--store"))
             return option->get_name();
     return {};
 }
@@ -382,6 +384,8 @@ command parse_options(int argc, char const* const* argv) {
     }
     if (line.check + line.print + line.reload > 1)
         throw tool::usage_error("--check, --print-config and --reload exclude each other");
+    if (c.strict && !line.check)
+        throw tool::usage_error("--strict requires --check");
     if (line.reload && c.file.empty())
         throw tool::usage_error("--reload requires --config");
     if (line.reload)

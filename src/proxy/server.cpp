@@ -17,6 +17,16 @@
 
 namespace proxy {
 
+namespace {
+
+// Reports settings without effect.
+void warn_of(config::configuration const& c) {
+    for (auto const& line : c.warnings)
+        tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
+}
+
+}  // namespace
+
 server::server(config::configuration const& c, reloader::reader again)
     : shares_(share_out_files(c)),
       listeners_(context_, shares_.clients),
@@ -24,6 +34,7 @@ server::server(config::configuration const& c, reloader::reader again)
       signals_(context_),
       bound_(context_) {
     tool::set_level(c.log_level);
+    warn_of(c);
     plan_maker maker(context_.get_executor(), c, shares_, nullptr);
     auto opening = listeners_.open(c);
     listeners_.check_for_loops(maker);
@@ -147,6 +158,7 @@ void server::apply(plan_maker& maker) {
     threads_.on_each([p = plan_](worker& w) { w.use(p); });
     tool::set_level(c.log_level);
     listeners_.follow(c);
+    warn_of(plan_->configuration);
     note_limits();
     checks_.emplace(context_, dog_, plan_);
     prepare_stores(context_, *plan_, [] {});

@@ -305,7 +305,7 @@ std::vector<row> const& rows() {
         {unnamed_route,
          "path",
          {"\"/a\"", "\"/a/\""},
-         {"\"a\"", "\"\"", "\"/a b\"", "5"},
+         {"\"a\"", "\"\"", "\"/a\\u0001\"", "5"},
          "a prefix of paths, such as /api"},
         {route,
          "method",

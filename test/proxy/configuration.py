@@ -56,6 +56,28 @@ class Files(unittest.TestCase):
         result = run("--config", self.file, "--check")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
+    UNUSED = ('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n[[limit]]\nname = "a"\nrule = "1/1h"\n'
+              '[[route]]\nupstream = "shop"\n[[route]]\npath = "/admin"\nrespond = 403\n')
+
+    def test_settings_without_effect_are_warnings_and_errors_with_strict(self):
+        self.write(self.UNUSED)
+        expected = (f"weir-proxy: {self.file}:5:8: warning: limit `a`: no route names it: it limits nothing\n"
+                    f"weir-proxy: {self.file}:9:1: warning: route `/admin`: unused: route `/` in line 7 matches all of "
+                    "its requests; put `/admin` before it\n")
+        for options, status in ((["--check"], 0), (["--check", "--strict"], 1)):
+            result = run("--config", self.file, *options)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (status, "", expected))
+        self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n')
+        result = run("--config", self.file, "--check", "--strict")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        result = run("--config", self.file, "--strict")
+        self.assertEqual((result.returncode, result.stderr), (2, "weir-proxy: --strict requires --check\n"))
+
+    def test_the_packaged_file_has_no_warning(self):
+        packaged = os.path.join(os.path.dirname(__file__), "..", "..", "src", "package", "weir-proxy.toml")
+        result = run("--config", packaged, "--check", "--strict")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_the_check_finds_an_invalid_store(self):
         for url in ("mysql://secret@h", "redis://:secret@h:no", "redis://u:secret@h/x", "redis://%zzsecret@h"):
             self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
@@ -68,7 +90,8 @@ class Files(unittest.TestCase):
     def test_tls_in_the_url_of_a_store(self):
         def check(url):
             self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
-                       f'[[store]]\nname = "e"\nurl = "mysql://{url}"\n')
+                       f'[[store]]\nname = "e"\nurl = "mysql://{url}"\n'
+                       '[[limit]]\nname = "a"\nrule = "1/1s"\nstore = "e"\n')
             result = run("--config", self.file, "--check")
             if "was built without" in result.stderr:
                 self.skipTest(result.stderr)

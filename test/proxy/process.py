@@ -175,6 +175,28 @@ class Process(ProxyTest):
         self.assertEqual(queue(("a", "max_waiting 0"), ("b", "max_waiting 0")), rates + "; no request waits")
         self.assertEqual(queue(("a", "max_waiting 3 patience forever"),), "a rate of 9/1s; up to 3 wait without a time limit")
 
+    def test_the_first_line_names_the_limits_that_requests_meet(self):
+        def first_line(routes):
+            text = shop(more='[[limit]]\nname = "a"\nrule = "9/1s"\n[[limit]]\nname = "b"\nrule = "8/1s"\ndry_run = true\n')
+            return re.search(r" -> [^:]+:\d+: (.*?); status page", self.start_with(text + routes).greeting)[1]
+
+        no, one = '[[route]]\npath = "/no"\nrespond = 403\n', '[[route]]\npath = "/%s"\nupstream = "shop"\nlimits = [%s]\n'
+        self.assertEqual(first_line(no + one % ("", "")), "no limit; no route names one")
+        self.assertEqual(first_line(no + one % ("", '"a"')), "a rate of 9/1s; up to 1024 wait up to 1s")
+        self.assertEqual(first_line(one % ("x", "") + one % ("", '"b"')),
+                         "a rate of 8/1s (dry run); up to 1024 wait up to 1s; no limit for `/x`")
+        self.assertEqual(first_line("".join(one % (n, "") for n in "wxyz") + one % ("", '"a"')),
+                         "a rate of 9/1s; up to 1024 wait up to 1s; 4 routes have no limit")
+
+    def test_settings_without_effect_are_reported_at_the_start_and_by_a_reload(self):
+        unused = shop(more='[[limit]]\nname = "a"\nrule = "9/1s"\n') + '[[route]]\nupstream = "shop"\n'
+        proxy = self.start_with(unused)
+        warning = "warning: limit `a`: no route names it: it limits nothing\n"
+        self.assertIn(warning, proxy.process.stderr.readline())
+        proxy.process.send_signal(signal.SIGHUP)
+        self.assertIn(warning, proxy.process.stderr.readline())
+        self.assertIn("configuration reloaded", proxy.process.stderr.readline())
+
 
 if __name__ == "__main__":
     main()

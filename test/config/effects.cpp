@@ -1,0 +1,203 @@
+#include "config/read.hpp"
+#include "http/path.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace effects {
+namespace {
+
+constexpr std::string_view shop = "[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:9000\"\n";
+
+config::configuration read(std::string const& text) {
+    return config::read(text, "weir.toml");
+}
+
+// The only error in a route with this line.
+std::string problem(std::string_view line) {
+    try {
+        static_cast<void>(read(fmt::format("{}[[route]]\nupstream = \"shop\"\n{}\n", shop, line)));
+    } catch (config::bad_configuration const& wrong) {
+        BOOST_TEST(wrong.problems().size() == 1, wrong.what());
+        return wrong.problems().front();
+    }
+    return {};
+}
+
+// The path of a route, as read.
+std::string path(std::string_view text) {
+    return read(fmt::format("{}[[route]]\nupstream = \"shop\"\npath = \"{}\"\n", shop, text))
+        .routes.front()
+        .path;
+}
+
+std::vector<std::string> warnings(std::string_view more) {
+    return read(std::string(shop) + std::string(more)).warnings;
+}
+
+std::string route(std::string_view members) {
+    return fmt::format("[[route]]\nupstream = \"shop\"\n{}\n", members);
+}
+
+// The warnings about the second one of two routes.
+std::vector<std::string> warnings(std::string_view first, std::string_view second) {
+    return warnings(route(first) + route(second));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(settings_without_effect)
+
+BOOST_AUTO_TEST_CASE(a_path_that_matches_no_request_is_an_error_with_a_remedy) {
+    using row = std::pair<std::string_view, std::string_view>;
+    for (auto const& [found, remedy] : {
+             row{"/%61dmin", "/admin"},
+             row{"//admin", "/admin"},
+             row{"/a/../admin", "/admin"},
+             row{"/./admin", "/admin"},
+             row{"/admin?x=1", "/admin"},
+             row{"/admin#x", "/admin"},
+             row{"/a%20b", "/a b"},
+             row{"/..", "/"},
+         }) {
+        auto const text = problem(fmt::format("path = \"{}\"", found));
+        BOOST_TEST(text.starts_with("weir.toml:6:8: "), text);
+        BOOST_TEST(text.find(fmt::format("`path` is `{}`, but must be ", found)) != text.npos,
+                   text);
+        BOOST_TEST(text.ends_with(fmt::format(": use `{}`", remedy)), text);
+        BOOST_TEST(http::normal_path(remedy) == remedy);
+    }
+    for (auto const* const found : {"/a*", "/*/a", "/a/**", "/a%00", "/a%0ab", "admin", ""})
+        BOOST_TEST(
+            problem(fmt::format("path = \"{}\"", found)).find("`path` is") != std::string::npos,
+            found);
+}
+
+BOOST_AUTO_TEST_CASE(an_asterisk_as_the_last_segment_is_a_prefix) {
+    BOOST_TEST(path("/admin/*") == "/admin");
+    BOOST_TEST(path("/*") == "/");
+    BOOST_TEST(path("/admin/") == "/admin/");
+    BOOST_TEST(path("/a b") == "/a b");
+    BOOST_TEST(path("/ä") == "/ä");
+}
+
+BOOST_AUTO_TEST_CASE(a_host_that_matches_no_request_is_an_error_with_a_remedy) {
+    using row = std::pair<std::string_view, std::string_view>;
+    for (auto const& [found, remedy] : {
+             row{"a.example:80", ": use `a.example`"},
+             row{"*.example:8080", ": use `*.example`"},
+             row{"[::1]:80", ": use `[::1]`"},
+             row{"::1", ": use `[::1]`"},
+             row{"a.example.", ": use `a.example`"},
+             row{"*", ": leave out `host` to match all hosts"},
+             row{"a.*.org", ": `*` is allowed only as the first label, as in *.example.org"},
+             row{"*a.org", ": `*` is allowed only as the first label, as in *.example.org"},
+             row{"http://a.example", ""},
+             row{"a example", ""},
+             row{"a.example/x", ""},
+             row{"*.", ""},
+             row{"a..example", ""},
+             row{".example", ""},
+         }) {
+        auto const text = problem(fmt::format("host = \"{}\"", found));
+        BOOST_TEST(text.find(fmt::format("`host` is `{}`, but must be ", found)) != text.npos,
+                   found << ": " << text);
+        BOOST_TEST(text.ends_with(remedy), text);
+    }
+    for (auto const* const good : {"a", "a.example", "*.example.org", "[::1]", "10.0.0.1", "a_b-c"})
+        BOOST_TEST(problem(fmt::format("host = \"{}\"", good)) == "", good);
+}
+
+BOOST_AUTO_TEST_CASE(a_method_in_lower_case_is_an_error_with_a_remedy) {
+    for (auto const* const found : {"get", "Post", "propfind"}) {
+        auto const text = problem(fmt::format("method = [\"{}\"]", found));
+        std::string upper(found);
+        for (auto& c : upper)
+            c = c >= 'a' ? static_cast<char>(c - 0x20) : c;
+        BOOST_TEST(text.ends_with(fmt::format("methods are case-sensitive; use `{}`", upper)),
+                   text);
+    }
+    BOOST_TEST(problem("method = [\"GET\", \"M-SEARCH\", \"own\"]") == "");
+}
+
+BOOST_AUTO_TEST_CASE(limits_upstreams_and_stores_without_a_user_are_warnings) {
+    constexpr std::string_view more =
+        "[[upstream]]\nname = \"spare\"\nservers = \"127.0.0.1:9001\"\n"
+        "[[store]]\nname = \"there\"\nurl = \"redis://h\"\n"
+        "[[limit]]\nname = \"a\"\nrule = \"1/1s\"\n"
+        "[[limit]]\nname = \"b\"\nrule = \"1/1s\"\n";
+    auto const found = warnings(std::string(more) + route("limits = [\"b\"]"));
+    BOOST_TEST(
+        found ==
+            (std::vector<std::string>{
+                "weir.toml:5:8: warning: upstream `spare`: no route names it: it gets no requests",
+                "weir.toml:8:8: warning: store `there`: no limit names it: it counts nothing",
+                "weir.toml:11:8: warning: limit `a`: no route names it: it limits nothing",
+            }),
+        boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_file_without_routes_uses_all_limits) {
+    BOOST_TEST(warnings("[[limit]]\nname = \"a\"\nrule = \"1/1s\"\n").empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_warning) {
+    auto const found = warnings("", "path = \"/admin\"");
+    BOOST_REQUIRE(found.size() == 1);
+    BOOST_TEST(
+        found.front() ==
+        "weir.toml:7:1: warning: route `/admin`: unused: route `/` in line 4 matches all of its "
+        "requests; put `/admin` before it");
+    using pair = std::pair<std::string_view, std::string_view>;
+    for (auto const& [first, second] : {
+             pair{"path = \"/a\"", "path = \"/a/b\""},
+             pair{"path = \"/a\"", "path = \"/a/\""},
+             pair{"path = \"/a/\"", "path = \"/a\""},
+             pair{"path = \"/a/*\"", "path = \"/a/b/c\""},
+             pair{"host = \"a.org\"", "host = \"A.ORG\"\npath = \"/a\""},
+             pair{"host = \"*.b.org\"", "host = \"a.b.org\""},
+             pair{"host = \"*.b.org\"", "host = \"x.a.B.org\""},
+             pair{"host = \"*.b.org\"", "host = \"*.a.b.org\""},
+             pair{"path = \"/a\"\nmethod = \"GET\"", "path = \"/a\"\nmethod = \"GET\""},
+             pair{"method = [\"GET\", \"PUT\"]", "method = \"PUT\"\npath = \"/a\""},
+         })
+        BOOST_TEST(warnings(first, second).size() == 1, first << " before " << second);
+    for (auto const& [first, second] : {
+             pair{"path = \"/a\"", "path = \"/ab\""},
+             pair{"path = \"/a/b\"", "path = \"/a\""},
+             pair{"host = \"a.org\"", ""},
+             pair{"host = \"a.org\"", "host = \"b.org\""},
+             pair{"host = \"*.b.org\"", "host = \"b.org\""},
+             pair{"host = \"*.a.b.org\"", "host = \"*.b.org\""},
+             pair{"method = \"GET\"", "path = \"/a\""},
+             pair{"method = \"GET\"", "method = [\"GET\", \"PUT\"]"},
+         })
+        BOOST_TEST(warnings(first, second).empty(), first << " before " << second);
+}
+
+BOOST_AUTO_TEST_CASE(a_thousand_routes_in_order_are_no_warning) {
+    std::string all;
+    for (int i = 0; i != 1000; ++i)
+        all += route(fmt::format("path = \"/{}\"", i));
+    BOOST_TEST(warnings(all + route("")).empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_field_that_names_clients_without_a_trusted_peer_is_a_warning) {
+    auto const found = warnings("[clients]\nforwarded_by = \"forwarded\"\n");
+    BOOST_REQUIRE(found.size() == 1);
+    BOOST_TEST(found.front() ==
+               "weir.toml:5:16: warning: clients: `forwarded_by` has no effect without `trusted`");
+    BOOST_TEST(
+        warnings("[clients]\nforwarded_by = \"forwarded\"\ntrusted = [\"10.0.0.0/8\"]\n").empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace effects
