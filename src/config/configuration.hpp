@@ -78,6 +78,7 @@ struct clients_options {
     std::optional<std::int64_t> max_connections;
     bool abort_on_hang_up = false;
     bool pass_underscores = false;
+    std::int64_t min_body_rate = 500;  // of a request, in bytes per second; 0: any
 
     friend bool operator==(clients_options const&, clients_options const&) = default;
 };
@@ -222,8 +223,9 @@ struct field_changes {
 struct timeouts {
     weir::duration header = std::chrono::seconds(10);  // of a request, from its first byte
     weir::duration body = std::chrono::seconds(30);  // the next part of a body, to or from a client
-    weir::duration idle = std::chrono::seconds(75);  // until a client starts another request
-    weir::duration upstream = std::chrono::seconds(60);      // to connect, respond or continue
+    std::optional<weir::duration> whole_body;  // of a request: the sum of the waits for its parts
+    weir::duration idle = std::chrono::seconds(75);      // until a client starts another request
+    weir::duration upstream = std::chrono::seconds(60);  // to connect, respond or continue
     weir::duration upstream_idle = std::chrono::seconds(5);  // of an idle upstream connection
 
     friend bool operator==(timeouts const&, timeouts const&) = default;
@@ -250,6 +252,7 @@ struct upgrade {
 struct route {
     // One less than a chain can have: the seats of the upstream's servers are one more limit.
     static constexpr std::size_t most_limits = 15;
+    static constexpr std::int64_t most_body_buffer = 1024 * 1024;
 
     std::string host;                  // empty: any; `*.example.org`: any host below example.org
     std::string path = "/";            // a prefix of whole segments
@@ -259,6 +262,9 @@ struct route {
     std::optional<unsigned> respond;  // the status of a response by the proxy itself
     std::vector<std::string> limits;  // by name; a request gets permits from all or none
     std::optional<weir::duration> upstream_timeout;
+    // The bytes of a body that the proxy reads before it asks for a seat.
+    std::int64_t body_buffer = 64 * 1024;
+    std::optional<std::int64_t> body_limit;  // the longest body, in bytes; empty: any
     config::upgrade upgrade;
     field_changes request_headers;
     field_changes response_headers;

@@ -195,6 +195,7 @@ void file_reader::read_timeouts(table_reader& t) {
     auto& to = made_.timeouts;
     t.get("header", to.header, time(1ms));
     t.get("body", to.body, time(1ms));
+    t.get("whole_body", to.whole_body, time(1ms));
     t.get("idle", to.idle, time(1ms));
     t.get("upstream", to.upstream, time(1ms));
     t.get("upstream_idle", to.upstream_idle, time(1ms));
@@ -210,6 +211,7 @@ void file_reader::read_clients(table_reader& t) {
     t.get("max_connections", c.max_connections, number(1, 1'000'000'000));
     t.get("abort_on_hang_up", c.abort_on_hang_up, flag());
     t.get("pass_underscores", c.pass_underscores, flag());
+    t.get("min_body_rate", c.min_body_rate, number(0, 1'000'000'000));
 }
 
 void file_reader::read_admin(table_reader& t) {
@@ -394,6 +396,8 @@ void file_reader::read_route(table_reader& t) {
         t.problem(t.at("limits"), fmt::format("{} limits; at most {} are allowed", r.limits.size(),
                                               route::most_limits));
     t.get("upstream_timeout", r.upstream_timeout, time(1ms));
+    t.get("body_buffer", r.body_buffer, number(0, route::most_body_buffer));
+    t.get("body_limit", r.body_limit, number(0, 1'000'000'000'000));
     t.table("upgrade", [&](table_reader& of) {
         if (!of.has("to"))
             of.problem(of.at(),

@@ -124,6 +124,7 @@ void write(writer& w, timeouts const& t, timeouts const& by_default) {
     w.table("timeouts");
     w.member("header", t.header, by_default.header);
     w.member("body", t.body, by_default.body);
+    w.member("whole_body", t.whole_body);
     w.member("idle", t.idle, by_default.idle);
     w.member("upstream", t.upstream, by_default.upstream);
     w.member("upstream_idle", t.upstream_idle, by_default.upstream_idle);
@@ -136,6 +137,7 @@ void write(writer& w, clients_options const& c, clients_options const& by_defaul
     w.member("max_connections", c.max_connections);
     w.member("abort_on_hang_up", c.abort_on_hang_up, by_default.abort_on_hang_up);
     w.member("pass_underscores", c.pass_underscores, by_default.pass_underscores);
+    w.member("min_body_rate", c.min_body_rate, by_default.min_body_rate);
 }
 
 void write(writer& w, admin_options const& a, admin_options const& by_default) {
@@ -228,6 +230,8 @@ void write(writer& w, route const& r) {
     w.member("respond", r.respond);
     w.member("limits", r.limits);
     w.member("upstream_timeout", r.upstream_timeout);
+    w.member("body_buffer", r.body_buffer, by_default.body_buffer);
+    w.member("body_limit", r.body_limit);
     if (!r.upgrade.to.empty()) {
         w.table("route.upgrade");
         w.member("to", r.upgrade.to);

@@ -41,6 +41,13 @@ public:
         return {bytes_.data() + end_, capacity - end_};
     }
 
+    /// The free space after the content. It moves no content, and keeps the `consume`d bytes.
+    [[nodiscard]] std::span<char> tail() noexcept {
+        return {bytes_.data() + end_, capacity - end_};
+    }
+    /// Drops the content, and makes the last `n` consumed bytes free space of `tail`.
+    void rewind(std::size_t n = 0) noexcept { end_ = begin_ -= n; }
+
     void commit(std::size_t n) noexcept { end_ += n; }
     void consume(std::size_t n) noexcept { begin_ += n; }
     void clear() noexcept { begin_ = end_ = 0; }

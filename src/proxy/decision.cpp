@@ -39,6 +39,11 @@ decision decide(http::fault const& malformed, http::request_head const& request,
             .limited = false, .how = ending::malformed, .say = {malformed.status, malformed.why}};
     if (!to)
         return {.limited = false, .how = ending::routed, .say = {404, "no route matches"}};
+    if (to->body_limit && request.body == http::framing::length &&
+        request.length > static_cast<std::uint64_t>(*to->body_limit))
+        return {.limited = false,
+                .how = ending::malformed,
+                .say = {413, fault_of(failure::body_too_large).why}};
     if (to->respond)
         return {.how = ending::routed,
                 .say = {*to->respond,

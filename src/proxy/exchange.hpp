@@ -16,8 +16,10 @@ struct exchange {
     struct incoming {
         http::request_head head;
         http::body_reader body{http::framing::none, 0};
-        std::string_view first;   // the part of the body that arrived with the head
-        bool body_begun = false;  // bytes of it, or at least of its framing, arrived
+        std::string_view first;   // the part of the body that was read before the upstream is asked
+        std::size_t arrived = 0;  // bytes of it and of its framing that arrived with the head
+        bool body_begun = false;  // some of these bytes arrived, or the proxy sent 100 Continue
+        std::uint64_t length = 0;  // of the body so far
     };
     incoming request;
     http::answer_head answer;  // of the upstream. Its texts lie in:
@@ -28,6 +30,14 @@ struct exchange {
     std::string out;           // a head
     std::string rate_headers;  // its header lines about limits
     std::string body;          // of the proxy's own response
+    std::string ahead;         // `incoming::first`, if a part of it arrived after the head
+
+    /// Frees the part of the body that was read before the upstream is asked.
+    void drop_ahead() noexcept {
+        request.first = {};
+        ahead.clear();
+        ahead.shrink_to_fit();
+    }
 
     // Texts that outlive the head in the receive buffer. They are members to reuse their memory; each is written before
     // it is read.

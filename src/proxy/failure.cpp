@@ -32,6 +32,7 @@ constexpr std::array table{
     row{failure::body_too_slow, side_at_fault::client, {408, "timed out waiting for the body"}},
     row{failure::body_cut_off, side_at_fault::client, {400, "incomplete body"}},
     row{failure::body_bad_chunks, side_at_fault::client, {400, "malformed chunked body"}},
+    row{failure::body_too_large, side_at_fault::client, {413, "the body is too large"}},
     row{failure::client_ended, side_at_fault::client, {503, "the client closed the connection"}},
     row{failure::client_gone, side_at_fault::client, {503, "the client closed the connection"}},
 };

@@ -25,6 +25,7 @@ enum class failure : std::uint8_t {
     body_too_slow,
     body_cut_off,
     body_bad_chunks,
+    body_too_large,
     client_ended,  // it closed its sending side, and the configuration treats that as a disconnect
     client_gone,
 };

@@ -10,6 +10,7 @@
 #include "net/connection.hpp"
 #include "request_info.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,11 @@ class gate : private limiting::gate<world> {
 
 public:
     using base::base;
+
+    /// Whether one of the limits counts concurrent requests.
+    [[nodiscard]] bool has_seats() const noexcept {
+        return std::ranges::any_of(limits(), [](auto const& l) { return l->has_seats(); });
+    }
 
     /// Grants or rejects a request if that needs no wait. Otherwise returns false: call `enter_in_turn`.
     [[nodiscard]] bool enter_at_once(entry& e) const;

@@ -1,5 +1,11 @@
 #include "reading.hpp"
 
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+
 namespace proxy {
 
 namespace {
@@ -51,7 +57,9 @@ http::fault understand(http::buffer& in, std::string_view head, config::clients_
     if (out.body.bad())
         return {400, "malformed chunked body"};
     out.first = in.text().substr(0, piece.body);
+    out.arrived = piece.used;
     out.body_begun = piece.used > 0;
+    out.length = piece.body;
     in.consume(piece.used);
     return {};
 }
@@ -60,6 +68,70 @@ void forget(exchange& x) noexcept {
     x.request.head.version = 11;
     x.request.head.method = http::verb::unknown;
     x.kept.accept.clear();
+}
+
+net::clock::duration body_clock::left() const noexcept {
+    auto all = whole_;
+    if (rate_ > 0)
+        all = std::min<net::clock::duration>(
+            all, part_ + std::chrono::milliseconds(
+                             bytes_ / rate_ * 1000 + bytes_ % rate_ * 1000 / rate_));
+    return std::clamp(all - waited_, net::clock::duration(1), part_);
+}
+
+net::task<body_part> receive_body(side from, body_clock& clock, std::span<char> room) {
+    auto& client = from.connection;
+    auto const began = net::clock::now();
+    body_part r;
+    {
+        net::time_limit const limit(client, net::direction::reading, clock.left());
+        std::tie(r.ec, r.n) = co_await client.receive(room);
+    }
+    clock.count(net::clock::now() - began, r.n);
+    if (r.ec)
+        r.why = client.expired(net::direction::reading) ? failure::body_too_slow
+                : r.ec == boost::asio::error::eof       ? failure::body_cut_off
+                                                        : failure::client_gone;
+    co_return r;
+}
+
+bool is_too_long(exchange::incoming const& request, config::route const& to) noexcept {
+    return to.body_limit && request.length > static_cast<std::uint64_t>(*to.body_limit);
+}
+
+net::task<failure> read_ahead(side from, exchange& x, config::route const& to, body_clock& clock) {
+    auto& [client, in] = from;
+    auto& request = x.request;
+    if (request.head.expects_continue && !request.body_begun) {
+        net::time_limit const limit(client, net::direction::writing, clock.left());
+        http::gather const go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
+        if (co_await client.send(go_on))
+            co_return failure::client_gone;
+        request.body_begun = true;
+    }
+    // The head stays in the buffer, before the bytes that this function receives and copies.
+    x.ahead.assign(request.first);
+    in.rewind(request.arrived);
+    while (!request.body.done() && x.ahead.size() < static_cast<std::size_t>(to.body_buffer) &&
+           !in.tail().empty()) {
+        auto const r = co_await receive_body(from, clock, in.tail());
+        if (r.why != failure::none)
+            co_return r.why;
+        in.commit(r.n);
+        auto const piece = request.body.take(in.data(), in.size());
+        if (request.body.bad())
+            co_return failure::body_bad_chunks;
+        x.ahead.append(in.data(), piece.body);
+        request.length += piece.body;
+        if (is_too_long(request, to))
+            co_return failure::body_too_large;
+        if (request.body.done())
+            in.consume(piece.used);
+        else
+            in.rewind();
+    }
+    request.first = x.ahead;
+    co_return failure::none;
 }
 
 net::task<bool> drop_body(side from, http::body_reader& body, net::clock::duration limit) {

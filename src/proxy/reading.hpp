@@ -2,13 +2,18 @@
 
 #include "config/configuration.hpp"
 #include "exchange.hpp"
+#include "failure.hpp"
 #include "http/body.hpp"
 #include "http/head.hpp"
 #include "net/asio.hpp"
+#include "net/clock.hpp"
 #include "net/proxy_protocol.hpp"
 #include "side.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 // Reads requests of HTTP/1.1.
@@ -42,6 +47,49 @@ private:
 
 /// Resets the facts of an invalid request that its response depends on: the response uses HTTP/1.1.
 void forget(exchange& x) noexcept;
+
+/// The time that a client may still take for the body of a request. Only the time in which the proxy waits for the client
+/// counts.
+class body_clock {
+public:
+    explicit body_clock(config::configuration const& c) noexcept
+        : part_(c.timeouts.body),
+          whole_(c.timeouts.whole_body.value_or(net::clock::duration::max())),
+          rate_(static_cast<std::uint64_t>(c.clients.min_body_rate)) {}
+
+    /// The time limit of the next part: `timeouts.body`, or less if the whole body would take longer than
+    /// `timeouts.whole_body`, or longer than `timeouts.body` and the time of its bytes at `min_body_rate`.
+    [[nodiscard]] net::clock::duration left() const noexcept;
+    /// Counts a part of `bytes`, for which the proxy waited.
+    void count(net::clock::duration waited, std::size_t bytes) noexcept {
+        waited_ += waited;
+        bytes_ += bytes;
+    }
+
+private:
+    net::clock::duration part_;
+    net::clock::duration whole_;
+    std::uint64_t rate_;
+    net::clock::duration waited_{};
+    std::uint64_t bytes_ = 0;
+};
+
+/// The result of a wait for a part of a body.
+struct body_part {
+    net::error_code ec;
+    std::size_t n = 0;
+    failure why = failure::none;
+};
+/// Receives bytes of a body into `room`, within the time of `clock`.
+[[nodiscard]] net::task<body_part> receive_body(side from, body_clock& clock, std::span<char> room);
+
+/// Whether the part of the body that arrived is longer than the route allows.
+[[nodiscard]] bool is_too_long(exchange::incoming const& request, config::route const& to) noexcept;
+
+/// Reads the body of a request, up to the first `body_buffer` bytes, into `x.ahead` and `x.request.first`. The head in
+/// the buffer of `from` stays valid. Sends 100 Continue if the client waits for it. Returns the failure of the client.
+[[nodiscard]] net::task<failure> read_ahead(side from, exchange& x, config::route const& to,
+                                            body_clock& clock);
 
 /// Reads and discards the rest of a body. `limit` is the time for each part. Returns whether the body was complete.
 [[nodiscard]] net::task<bool> drop_body(side from, http::body_reader& body,

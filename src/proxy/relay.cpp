@@ -27,13 +27,14 @@ config::timeouts limits_of(plan const& p, route const& r) {
 }  // namespace
 
 relay::relay(shared const& s, plan const& p, route const& r, side client, exchange& x,
-             entry& entered, std::string_view upgrade)
+             body_clock& clock, entry& entered, std::string_view upgrade)
     : shared_(s),
       configuration_(p.configuration),
       route_(r),
       limits_(limits_of(p, r)),
       client_(client),
       x_(x),
+      clock_(clock),
       entered_(entered),
       upgrade_(upgrade) {}
 
@@ -124,6 +125,7 @@ net::task<> relay::ask() {
             net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
             (void)co_await upstream_->send(out);
         }
+        x_.drop_ahead();  // only a request without a body is sent again
     }
     if (upload_ == upload_state::sent) {
         // Other work comes first: an immediate read would be a system call without a result. A relay that is cancelled

@@ -10,6 +10,7 @@
 #include "net/connection.hpp"
 #include "net/watchdog.hpp"
 #include "plan.hpp"
+#include "reading.hpp"
 #include "routes.hpp"
 #include "side.hpp"
 #include "upstream.hpp"
@@ -33,9 +34,10 @@ public:
             draining;  // the proxy is shutting down: each response is the last of its connection
     };
 
-    /// `upgrade` is the protocol that the upstream is asked to switch to; empty without one.
-    relay(shared const& s, plan const& p, route const& r, side client, exchange& x, entry& entered,
-          std::string_view upgrade);
+    /// `clock` limits the time of the rest of the body. `upgrade` is the protocol that the upstream is asked to switch
+    /// to; empty without one.
+    relay(shared const& s, plan const& p, route const& r, side client, exchange& x,
+          body_clock& clock, entry& entered, std::string_view upgrade);
 
     /// Completes when the response was sent or cannot be sent. On a failure before the first byte of a response, the
     /// caller must send one: `relayed::said`.
@@ -85,6 +87,7 @@ private:
     config::timeouts const limits_;
     side client_;
     exchange& x_;
+    body_clock& clock_;
     entry& entered_;
     std::string_view upgrade_;
 

@@ -1,42 +1,31 @@
 #include "relay.hpp"
 
-#include <tuple>
-
 namespace proxy {
-
-namespace asio = boost::asio;
 
 // Sends the rest of the body from the client to the upstream.
 net::task<> relay::upload() {
-    auto& [head, body, first, begun] = x_.request;
-    auto& [client, in] = client_;
-    if (head.expects_continue && !begun) {
+    auto& body = x_.request.body;
+    auto& in = client_.received;
+    if (x_.request.head.expects_continue && !x_.request.body_begun) {
         http::gather const go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
         (void)co_await send_to_client(go_on);
     }
     while (!over()) {
         upstream_->restart(net::direction::reading, limits_.body + limits_.upstream);
-        net::error_code ec;
-        std::size_t n = 0;
-        {
-            net::time_limit const limit(client, net::direction::reading, limits_.body);
-            std::tie(ec, n) = co_await client.receive(in.room());
-        }
-        in.commit(n);
+        auto const r = co_await receive_body(client_, clock_, in.room());
+        in.commit(r.n);
         if (over())
             co_return;
-        if (ec) {
-            if (client.expired(net::direction::reading))
-                give_up(failure::body_too_slow);
-            else
-                give_up(ec == asio::error::eof ? failure::body_cut_off : failure::client_gone);
-            co_return;
-        }
+        if (r.why != failure::none)
+            co_return give_up(r.why);
         auto const piece = body.take(in.data(), in.size());
         if (body.bad())
             co_return give_up(failure::body_bad_chunks);
+        x_.request.length += piece.body;
+        if (is_too_long(x_.request, route_.configuration))
+            co_return give_up(failure::body_too_large);
         http::gather out;
-        http::body_writer writer(head.body);
+        http::body_writer writer(x_.request.head.body);
         writer.put(out, in.data(), piece.body, body.done());
         // If the upstream stops reading, its response states the reason. Until that arrives, the proxy keeps reading
         // the client's body, since the client may not read a response before it sent everything.

@@ -179,6 +179,7 @@ net::task<next> session::serve(workspace& w) {
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (what.limited)
         end = co_await perform(w, *plan, *to, what);
+    x.drop_ahead();
 
     x.record.how = end.how;
     accounting.ends(x.record);
@@ -198,6 +199,14 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     auto const client = client_of(p.configuration.clients, x.request.head, peer_);
     if (client != peer_)
         shared_.accounting.comes_from(x, client);
+    body_clock clock(p.configuration);
+    if (what.what != action::answer && x.request.head.body != http::framing::none) {
+        auto const why = co_await prepare_body(w, to, clock);
+        if (why != failure::none) {
+            relayed const failed{.why = why, .said = fault_of(why)};
+            co_return conclude(failed, x.request.head, false);
+        }
+    }
     entry entered({x.request.head, client});
     if (!to.entrance.enter_at_once(entered))
         co_await to.entrance.enter_in_turn(entered, client_);
@@ -209,7 +218,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     if (entered.status != 0) {
         end = rejected(x, to, entered);
     } else if (what.what != action::answer) {
-        relay way(shared_.for_relays, p, to, {client_, w.in}, x, entered, what.protocol);
+        relay way(shared_.for_relays, p, to, {client_, w.in}, x, clock, entered, what.protocol);
         auto const r = co_await way.run(name_);
         x.record.server = r.server;
         to.entrance.report(entered, outcome_of(r));
@@ -224,6 +233,18 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         end.say.lines = x.rate_headers;
     }
     co_return end;
+}
+
+// Reads the body of the request, or its beginning, before the request asks for a seat: otherwise a client that sends
+// slowly would hold the seat meanwhile.
+net::task<failure> session::prepare_body(workspace& w, route const& to, body_clock& clock) {
+    auto const& c = to.configuration;
+    if (is_too_long(w.current.request, c))
+        co_return failure::body_too_large;
+    if (w.current.request.body.done() || c.body_buffer == 0 || !to.entrance.has_seats())
+        co_return failure::none;
+    side const from{client_, w.in};
+    co_return co_await read_ahead(from, w.current, c, clock);
 }
 
 conclusion session::rejected(exchange& x, route const& to, entry const& entered) const {

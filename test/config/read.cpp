@@ -59,6 +59,7 @@ log_level = "warning"
 [timeouts]
 header = "5s"
 body = "20s"
+whole_body = "10min"
 idle = "2min"
 upstream = "90s"
 upstream_idle = "1s"
@@ -69,6 +70,7 @@ forwarded_by = "forwarded"
 max_connections = 5000
 abort_on_hang_up = true
 pass_underscores = true
+min_body_rate = 1000
 
 [admin]
 address = "0.0.0.0:9091"
@@ -149,6 +151,8 @@ method = ["GET", "HEAD"]
 upstream = "search"
 limits = ["client", "all"]
 upstream_timeout = "5s"
+body_buffer = 1000
+body_limit = 1000000
 
 [route.upgrade]
 to = ["websocket", "echo/1"]
@@ -334,7 +338,7 @@ BOOST_AUTO_TEST_CASE(reports_file_line_column_value_and_expected_values) {
 BOOST_AUTO_TEST_CASE(cannot_have_an_unknown_key) {
     BOOST_TEST(problem(with("[timeouts]\nhead = \"5s\"\n")) ==
                "weir.toml:2:1: timeouts: unknown key `head`; valid keys: body, header, idle, "
-               "upstream, upstream_idle");
+               "upstream, upstream_idle, whole_body");
     BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"3 seats\"\nrat = 1\n"))
                    .starts_with("weir.toml:4:1: limit `a`: unknown key `rat`; valid keys: "));
 }

@@ -73,7 +73,7 @@ class Early(ProxyTest):
         proxy = self.start("--seats", 1, "--patience", "1s")
         self.upstream.script["/stream-back/no"] = reject
         with Client(proxy.port) as client, Client(proxy.port) as other:
-            client.send("POST /stream-back/no HTTP/1.1\r\nHost: test\r\nContent-Length: 99\r\n\r\nx")
+            client.send("POST /stream-back/no HTTP/1.1\r\nHost: test\r\nContent-Length: 99999\r\n\r\n" + "x" * 70000)
             self.assertEqual(client.answer().status, 413)
             self.assertEqual(other.ask("/").status, 200)
 

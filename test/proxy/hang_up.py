@@ -56,7 +56,7 @@ class HangUp(ProxyTest):
         proxy = self.start("--seats", 1, "--patience", "300ms")
         self.upstream.script["/stream-back/hang"] = self.hang
         holder = Client(proxy.port)
-        holder.send("POST /stream-back/hang HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nx")
+        holder.send("POST /stream-back/hang HTTP/1.1\r\nHost: test\r\nContent-Length: 99999\r\n\r\n" + "x" * 70000)
         self.asked("/stream-back/hang")
         holder.abort()
         with Client(proxy.port) as client:

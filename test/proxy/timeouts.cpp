@@ -24,6 +24,8 @@ header = "10s"
 body = "30s"
 idle = "75s"
 upstream = "60s"
+[clients]
+min_body_rate = 0
 )" + support::forwards;
 
 struct timed_proxy {
@@ -239,7 +241,10 @@ BOOST_FIXTURE_TEST_CASE(leaves_its_seat_to_the_upstream, proxy_with_a_seat) {
 }
 
 BOOST_FIXTURE_TEST_CASE(frees_its_seat_immediately_if_configured, proxy_with_a_seat) {
-    proxy.reload(with_a_seat + "[clients]\nabort_on_hang_up = true\n");
+    std::string const key = "min_body_rate = 0\n";
+    auto changed = with_a_seat;
+    changed.replace(changed.find(key), key.size(), "abort_on_hang_up = true\n");
+    proxy.reload(changed);
     auto client = proxy.connect();
     BOOST_TEST(proxy.ask(client, get) == 0u);
     client.close();

@@ -1,0 +1,206 @@
+#include "local_proxy.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+// Files of this folder are compiled together.
+namespace bodies_of_requests {
+namespace {
+
+using namespace std::chrono_literals;
+using support::get;
+using support::local_proxy;
+using support::status_of;
+
+constexpr auto too_late =
+    2 * net::watchdog::round;  // the watchdog notices a limit at most this late
+
+// One seat, and a route with these members.
+std::string one_seat(std::string_view members, std::string_view tables = "") {
+    return std::string(tables) + support::forwards + R"(limits = ["seats"]
+)" + std::string(members) +
+           R"(
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 0s"
+)";
+}
+
+std::string head(std::string_view fields) {
+    return "POST /target HTTP/1.1\r\nHost: test\r\n" + std::string(fields) + "\r\n";
+}
+
+struct seat_proxy {
+    explicit seat_proxy(std::string_view members = "", std::string_view tables = "")
+        : proxy(one_seat(members, tables)) {}
+
+    [[nodiscard]] auto in_use() const { return proxy.plan().limits.front()->stats().in_use; }
+    [[nodiscard]] auto granted() const { return proxy.plan().limits.front()->stats().granted; }
+    unsigned ask(std::string_view text) { return proxy.ask(client, text); }
+
+    local_proxy proxy;
+    support::wire client = proxy.connect();
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_body)
+
+BOOST_FIXTURE_TEST_CASE(that_is_short_is_read_before_its_request_asks_for_a_seat, seat_proxy) {
+    BOOST_TEST(ask(head("Content-Length: 3\r\n") + "1") == 0u);
+    BOOST_TEST(in_use() == 0);
+    BOOST_TEST(proxy.ask() == 200u);
+    proxy.pass(10s);
+    BOOST_TEST(ask("2") == 0u);
+    BOOST_TEST(in_use() == 0);
+    BOOST_TEST(ask("3") == 200u);
+    BOOST_REQUIRE(proxy.upstream.requests.size() == 2u);
+    auto const& request = proxy.upstream.requests.back();
+    BOOST_TEST(request.starts_with("POST /target HTTP/1.1\r\n"), request);
+    BOOST_TEST(request.ends_with("\r\n\r\n123"), request);
+    BOOST_TEST(ask(get) == 200u);  // the connection continues
+}
+
+// The bytes behind a chunked body are the next request.
+BOOST_FIXTURE_TEST_CASE(that_is_chunked_ends_where_it_ends, seat_proxy) {
+    BOOST_TEST(ask(head("Transfer-Encoding: chunked\r\n")) == 0u);
+    BOOST_TEST(ask("3\r\nabc\r\n2\r") == 0u);
+    BOOST_TEST(in_use() == 0);
+    client.send("\nde\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: test\r\n\r\n");
+    proxy.settle();
+    BOOST_REQUIRE(proxy.upstream.requests.size() == 2u);
+    BOOST_TEST(proxy.upstream.requests[0].ends_with("\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"),
+               proxy.upstream.requests[0]);
+    BOOST_TEST(proxy.upstream.requests[1].starts_with("GET /next "));
+}
+
+BOOST_AUTO_TEST_CASE(that_is_longer_than_the_buffer_asks_for_a_seat_when_that_is_full) {
+    seat_proxy p("body_buffer = 4");
+    BOOST_TEST(p.ask(head("Content-Length: 10\r\n") + "123") == 0u);
+    BOOST_TEST(p.in_use() == 0);
+    BOOST_TEST(p.ask("4") == 0u);
+    BOOST_TEST(p.in_use() == 1);
+    BOOST_TEST(p.proxy.ask() == 503u);
+    BOOST_TEST(p.ask("567890") == 200u);
+    BOOST_TEST(p.proxy.upstream.requests.back().ends_with("\r\n\r\n1234567890"));
+}
+
+BOOST_AUTO_TEST_CASE(is_not_read_before_if_there_is_no_buffer) {
+    seat_proxy p("body_buffer = 0");
+    BOOST_TEST(p.ask(head("Content-Length: 3\r\n") + "1") == 0u);
+    BOOST_TEST(p.in_use() == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(for_which_its_client_waits_is_asked_for_before_a_seat, seat_proxy) {
+    client.send(head("Content-Length: 3\r\nExpect: 100-continue\r\n"));
+    proxy.settle();
+    BOOST_TEST(client.take() == "HTTP/1.1 100 Continue\r\n\r\n");
+    BOOST_TEST(in_use() == 0);
+    client.send("123");
+    proxy.settle();
+    auto const answer = client.take();
+    BOOST_TEST(answer.starts_with("HTTP/1.1 200 "), answer);
+}
+
+BOOST_FIXTURE_TEST_CASE(that_is_incomplete_or_malformed_takes_no_seat, seat_proxy) {
+    BOOST_TEST(ask(head("Transfer-Encoding: chunked\r\n") + "3\r\nab") == 0u);
+    BOOST_TEST(ask("cde") == 400u);
+    auto other = proxy.connect();
+    BOOST_TEST(proxy.ask(other, head("Content-Length: 3\r\n") + "1") == 0u);
+    other.end();
+    proxy.settle();
+    BOOST_TEST(status_of(other.take()) == 400u);
+    auto slow = proxy.connect();
+    BOOST_TEST(proxy.ask(slow, head("Content-Length: 3\r\n") + "1") == 0u);
+    proxy.pass(30s + too_late);
+    BOOST_TEST(status_of(slow.take()) == 408u);
+    BOOST_TEST(granted() == 0u);
+    BOOST_TEST(proxy.upstream.requests.empty());
+}
+
+// ---- Time
+
+// A client that sends `n` bytes each second; returns the seconds after which it gets a response.
+int seconds_until_response(seat_proxy& p, std::size_t n, int most) {
+    BOOST_TEST(p.ask(head("Content-Length: 1000000\r\n")) == 0u);
+    for (int second = 1; second <= most; ++second) {
+        p.proxy.pass(1s);
+        p.client.send(std::string(n, 'x'));
+        p.proxy.settle();
+        if (status_of(p.client.look()) != 0) {
+            BOOST_TEST(status_of(p.client.take()) == 408u);
+            return second;
+        }
+    }
+    return most;
+}
+
+BOOST_AUTO_TEST_CASE(that_is_slower_than_the_least_rate_ends_and_frees_its_seat) {
+    seat_proxy p("body_buffer = 4", "[timeouts]\nbody = \"10s\"\n[clients]\nmin_body_rate = 100\n");
+    // 50 bytes/s: after t seconds, 10 s and the time of 50 t bytes at 100 bytes/s are over: t = 10 + t / 2.
+    auto const seconds = seconds_until_response(p, 50, 100);
+    BOOST_TEST(seconds >= 20);
+    BOOST_TEST(seconds <= 21);
+    BOOST_TEST(p.in_use() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(that_is_as_fast_as_the_least_rate_goes_on) {
+    seat_proxy p("body_buffer = 4", "[timeouts]\nbody = \"10s\"\n[clients]\nmin_body_rate = 100\n");
+    BOOST_TEST(seconds_until_response(p, 100, 100) == 100);
+    BOOST_TEST(p.in_use() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(has_any_rate_without_a_least_one) {
+    seat_proxy p("body_buffer = 4", "[timeouts]\nbody = \"10s\"\n[clients]\nmin_body_rate = 0\n");
+    BOOST_TEST(seconds_until_response(p, 1, 100) == 100);
+}
+
+BOOST_AUTO_TEST_CASE(has_a_time_limit_as_a_whole) {
+    for (auto const* const buffer : {"body_buffer = 4", "body_buffer = 1000000"}) {
+        seat_proxy p(buffer, "[timeouts]\nbody = \"10s\"\nwhole_body = \"15s\"\n");
+        auto const seconds = seconds_until_response(p, 5000, 100);
+        BOOST_TEST(seconds >= 15);
+        BOOST_TEST(seconds <= 16);
+    }
+}
+
+// The client does not answer for the time in which the upstream does not read.
+BOOST_AUTO_TEST_CASE(waits_for_the_upstream_without_a_loss_of_time) {
+    seat_proxy p("body_buffer = 0",
+                 "[timeouts]\nbody = \"10s\"\nwhole_body = \"15s\"\nupstream = \"60s\"\n");
+    p.proxy.upstream.answer = [](std::string const&) { return std::nullopt; };
+    BOOST_TEST(p.ask(head("Content-Length: 3\r\n") + "123") == 0u);
+    p.proxy.pass(50s);
+    p.proxy.upstream.connections.front().send(support::ok().text);
+    p.proxy.settle();
+    BOOST_TEST(status_of(p.client.take()) == 200u);
+}
+
+// ---- Size
+
+BOOST_AUTO_TEST_CASE(that_is_too_large_gets_413_without_a_permit) {
+    for (auto const* const buffer : {"", "body_buffer = 0\n"}) {
+        seat_proxy p(std::string(buffer) + "body_limit = 5");
+        BOOST_TEST(p.ask(head("Content-Length: 6\r\n")) == 413u);
+        BOOST_TEST(p.granted() == 0u);
+        auto other = p.proxy.connect();
+        BOOST_TEST(p.proxy.ask(other, head("Content-Length: 5\r\n") + "12345") == 200u);
+        auto chunked = p.proxy.connect();
+        BOOST_TEST(p.proxy.ask(chunked, head("Transfer-Encoding: chunked\r\n") +
+                                            "6\r\n123456\r\n0\r\n\r\n") == 413u);
+        auto in_parts = p.proxy.connect();
+        BOOST_TEST(p.proxy.ask(in_parts, head("Transfer-Encoding: chunked\r\n") + "3\r\n123\r\n") ==
+                   0u);
+        BOOST_TEST(p.proxy.ask(in_parts, "3\r\n456\r\n") == 413u);
+        BOOST_TEST(p.in_use() == 0);
+        BOOST_TEST(p.proxy.upstream.requests.size() == 1u);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace bodies_of_requests
