@@ -1,6 +1,7 @@
 #include "head.hpp"
 
 #include "characters.hpp"
+#include "path.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -207,6 +208,13 @@ fault read_framing(head& h) noexcept {
 
 // ---- Rules for requests
 
+// Whether the text can be a Host. Servers and resolvers do not agree on empty labels (`a..b`) and on encoded characters
+// outside an address in brackets.
+bool is_authority(std::string_view text) noexcept {
+    return some(text, is_host) && text.find("..") == text.npos &&
+           (text.starts_with('[') || text.find('%') == text.npos);
+}
+
 std::string_view without_port_80(std::string_view host) noexcept {
     if (host.ends_with(":80"))
         host.remove_suffix(3);
@@ -223,7 +231,7 @@ fault make_origin_form(request_head& out) noexcept {
         return {400, "the request target is neither a path nor an http:// address"};
     auto const path = std::min(target.find_first_of("/?", scheme.size()), target.size());
     auto const authority = target.substr(scheme.size(), path - scheme.size());
-    if (!some(authority, is_host) ||
+    if (!is_authority(authority) ||
         (!out.host.empty() && !iequals(without_port_80(authority), without_port_80(out.host))))
         return {400, "the request target and Host differ"};
     out.host = authority;
@@ -279,7 +287,7 @@ fault parse(std::string_view text, request_head& out, underscores names) noexcep
             case beast::field::host:
                 if (!out.host.empty())
                     return {400, "more than one Host"};
-                if (!some(f.value, is_host))
+                if (!is_authority(f.value))
                     return {400, "invalid Host"};
                 out.host = f.value;
                 f.goes_on = false;
@@ -302,7 +310,11 @@ fault parse(std::string_view text, request_head& out, underscores names) noexcep
         return {501, "CONNECT is not supported"};
     if (out.target.size() > max_target)
         return {414, "the request target is too long"};
-    return make_origin_form(out);
+    if (auto const wrong = make_origin_form(out))
+        return wrong;
+    if (is_ambiguous(out.target))
+        return {400, "servers may interpret the request target differently"};
+    return {};
 }
 
 fault parse(std::string_view text, verb method, answer_head& out,

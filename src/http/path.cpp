@@ -31,7 +31,49 @@ std::string decoded(std::string_view text) {
     return plain;
 }
 
+// Removes the first character of a text, which may be encoded, if it is `wanted`. Returns whether it was.
+bool skip(std::string_view& text, char wanted) noexcept {
+    if (text.starts_with(wanted)) {
+        text.remove_prefix(1);
+        return true;
+    }
+    auto const high = text.size() >= 3 && text[0] == '%' ? hexadecimal(text[1]) : std::nullopt;
+    auto const low = high ? hexadecimal(text[2]) : std::nullopt;
+    if (!low || *high * 16 + *low != wanted)
+        return false;
+    text.remove_prefix(3);
+    return true;
+}
+
+// Whether the text begins with a segment `.` or `..` that has parameters.
+bool is_dots_with_parameters(std::string_view text) noexcept {
+    if (!skip(text, '.'))
+        return false;
+    static_cast<void>(skip(text, '.'));
+    return skip(text, ';');
+}
+
 }  // namespace
+
+bool is_ambiguous(std::string_view target) noexcept {
+    if (target.find_first_of("#%;") == target.npos)
+        return false;
+    if (target.find('#') != target.npos)
+        return true;
+    auto path = target.substr(0, target.find('?'));
+    for (auto at = path.find('%'); at != path.npos; at = path.find('%', at + 1))
+        if (path.substr(at).starts_with("%00"))
+            return true;
+    while (!path.empty()) {
+        if (skip(path, '/')) {
+            if (is_dots_with_parameters(path))
+                return true;
+        } else {
+            path.remove_prefix(1);
+        }
+    }
+    return false;
+}
 
 std::string normal_path(std::string_view target) {
     if (!target.starts_with('/'))
@@ -43,10 +85,11 @@ std::string normal_path(std::string_view target) {
         rest.remove_prefix(1);  // the slash
         auto const segment = rest.substr(0, rest.find('/'));
         rest.remove_prefix(segment.size());
-        if (segment == "..")
+        auto const name = segment.substr(0, segment.find(';'));
+        if (name == "..")
             path.resize(path.empty() ? 0 : path.rfind('/'));
-        else if (!segment.empty() && segment != ".")
-            path.append("/").append(segment);
+        else if (!name.empty() && name != ".")
+            path.append("/").append(name);
     }
     return path.empty() ? "/" : path;
 }

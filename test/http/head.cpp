@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(has_a_target_in_origin_form) {
     };
     for (auto const& [target, goes_on] : std::vector<row>{
              {"/", "/"},
-             {"/a/../b?c=d#e", "/a/../b?c=d#e"},
+             {"/a/../b?c=d;e%00", "/a/../b?c=d;e%00"},
              {"//other/", "//other/"},
              {"/http://other/", "/http://other/"},
              {"/\xc3\xa4", "/\xc3\xa4"},
@@ -184,7 +184,8 @@ BOOST_AUTO_TEST_CASE(has_a_target_in_origin_form) {
     }
     for (std::string_view const target :
          {"test", "*", "http://other/", "http://test:81/", "http://user@test/", "http:///path",
-          "http://", "https://test/", "ftp://test/", "http:/test/", "http://test?a", "?a", "#"})
+          "/a%00", "/a#b", "/a/..;/b", "http://test/a%00", "http://", "https://test/",
+          "ftp://test/", "http:/test/", "http://test?a", "?a", "#"})
         check({{get(host, target), 400}});
 }
 
@@ -226,8 +227,8 @@ BOOST_AUTO_TEST_CASE(may_have_any_method) {
 // RFC 9112, 3.2.
 BOOST_AUTO_TEST_CASE(names_one_host) {
     http::request_head r;
-    for (std::string_view const name :
-         {"test", "TEST:8080", "[::1]:80", "[::1]", "1.2.3.4", "a-b_c.d", "%41"}) {
+    for (std::string_view const name : {"test", "TEST:8080", "[::1]:80", "[::1]", "1.2.3.4",
+                                        "a-b_c.d", "a.", "[fe80::1%25eth0]"}) {
         auto const text = get("hOsT:" + std::string(name) + "\r\n");
         BOOST_TEST(read(text, r) == 0, name);
         BOOST_TEST(r.host == name);
@@ -248,6 +249,10 @@ BOOST_AUTO_TEST_CASE(names_one_host) {
         {get("Host: test/path\r\n"), 400},
         {get("Host: http://test\r\n"), 400},
         {get("Host: te\"st\r\n"), 400},
+        {get("Host: a%2eb\r\n"), 400},
+        {get("Host: a.b..\r\n"), 400},
+        {get("Host: a..b\r\n"), 400},
+        {get("", "http://a%2eb/", "1.0"), 400},
         {get("Host: t\xe4st\r\n"), 400},
     });
     // RFC 9112, 3.2.2: the host of an absolute target replaces Host.

@@ -16,8 +16,22 @@ BOOST_AUTO_TEST_CASE(are_normalised_as_a_server_may_interpret_them) {
           row{"/%61/%2e%2E/b", "/b"}, row{"/a%2fb", "/a/b"}, row{"/%2561", "/%61"},
           row{"/a%", "/a%"}, row{"/a%2", "/a%2"}, row{"/a%zz", "/a%zz"}, row{"//a///b/", "/a/b"},
           row{"/./a/.", "/a"}, row{"/a/../../b", "/b"}, row{"/..", "/"}, row{"/a/..", "/"},
-          row{"/...", "/..."}, row{"*", "*"}, row{"", ""}})
+          row{"/...", "/..."}, row{"*", "*"}, row{"", ""},
+          // Many servers ignore parameters when they look for a resource.
+          row{"/admin;x=1", "/admin"}, row{"/admin;", "/admin"}, row{"/a;b/c;d;e/", "/a/c"},
+          row{"/;/admin", "/admin"}, row{"/;a", "/"}, row{"/a%3Bb", "/a"}, row{"/a?b;c", "/a"},
+          row{"/a/..;b/c", "/c"}})
         BOOST_TEST(http::normal_path(target) == path, target);
+}
+
+BOOST_AUTO_TEST_CASE(are_ambiguous_if_servers_interpret_them_differently) {
+    for (auto const* const target : {"/a%00", "/%00", "/a#b", "/a?b#c", "/x/..;/admin", "/x/.;/a",
+                                     "/x/%2e%2E;a/b", "/..%3b/a", "/x%2f..;y", "/x/.%2e%3Bz"})
+        BOOST_TEST(http::is_ambiguous(target), target);
+    for (auto const* const target :
+         {"/", "/a", "*", "", "/a;b", "/a/../b", "/...;a", "/a..;b", "/%0", "/%", "/%2500",
+          "/a?..;/b", "/a?%00", "/;/", "/a/.%", "/a/..%3", "/a;/../b"})
+        BOOST_TEST(!http::is_ambiguous(target), target);
 }
 
 BOOST_AUTO_TEST_CASE(start_with_whole_segments) {
