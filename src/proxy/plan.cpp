@@ -169,8 +169,13 @@ std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {
 route plan_maker::make_route_of(plan const& made, config::route const& c) const {
     auto const to = c.respond ? nullptr : find_name(made.upstreams, c.upstream);
     std::vector<std::shared_ptr<limit>> limits;
-    for (auto const& name : c.limits)
+    std::vector<std::string> key_headers;
+    for (auto const& name : c.limits) {
         limits.push_back(find_name(made.limits, name));
+        for (auto const& part : limits.back()->configuration().key)
+            if (part.what == config::key_part::kind::header)
+                key_headers.push_back(part.name);
+    }
     if (auto const seats = to ? to->seats() : nullptr)
         limits.push_back(seats);
     gate entrance(limits);
@@ -181,7 +186,8 @@ route plan_maker::make_route_of(plan const& made, config::route const& c) const 
             headers,
             to,
             changes_of(c.request_headers),
-            changes_of(c.response_headers)};
+            changes_of(c.response_headers),
+            std::move(key_headers)};
 }
 
 }  // namespace proxy

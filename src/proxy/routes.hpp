@@ -23,6 +23,7 @@ struct route {
 
     http::field_changes request_headers;
     http::field_changes response_headers;
+    std::vector<std::string> key_headers = {};  // the header fields in the keys of its limits
 };
 
 /// All routes, in order. The first route that matches a request is its route.

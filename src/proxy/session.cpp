@@ -175,7 +175,8 @@ net::task<next> session::serve(workspace& w) {
         x.record.to = plan->routes.find(x.request.head);
     }
     auto const* const to = x.record.to;
-    auto const what = decide(wrong, x.request.head, to ? &to->configuration : nullptr);
+    auto const what = to ? decide(wrong, x.request.head, &to->configuration, to->key_headers)
+                         : decide(wrong, x.request.head, nullptr);
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (what.limited)
         end = co_await perform(w, *plan, *to, what);

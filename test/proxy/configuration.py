@@ -308,6 +308,35 @@ class Limits(ProxyTest):
         self.assertLess(order.index("/slow?3"), order.index("/slow?2"))
 
 
+class Evasion(ProxyTest):
+    """Requests that a service may take for others do not leave a route or a key."""
+
+    def test_of_a_route(self):
+        proxy = self.start_with(ONE + '[[route]]\nhost = "*.blocked.example"\nrespond = 410\n'
+                                '[[route]]\npath = "/admin"\nrespond = 403\n[[route]]\nupstream = "shop"\n')
+        for target, status in (("/admin;x=1", 403), ("/admin;", 403), ("/;/admin/x", 403), ("/admin%3bx/y", 403),
+                               ("/administrator;x", 200), ("/x;admin", 200), ("/admin%00", 400), ("/admin#x", 400),
+                               ("/x/..;/admin", 400), ("/x/%2e%2e;/admin", 400)):
+            with Client(proxy.port) as client:
+                self.assertEqual(client.ask(target).status, status, target)
+        for host, status in (("x.blocked.example", 410), ("x.blocked.example.", 410), ("x.blocked.example.:80", 410),
+                             ("x.blocked.example..", 400), ("x.blocked%2eexample", 400)):
+            with Client(proxy.port) as client:
+                client.send(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
+                self.assertEqual(client.answer().status, status, host)
+
+    def test_of_a_key(self):
+        proxy = self.start_with(ONE + limit("key", "1/60s", key='"header X-Api-Key"'))
+        key = "X-Api-Key: a\r\n"
+        self.assertEqual([self.status(proxy, fields) for fields in (
+            key, key, key + "X-Api-Key: 1\r\n", key + "X-Api-Key: 2\r\n", key + "X-Api-Key:\r\n",
+            "X-Api-Key: b\r\n")], [200, 429, 400, 400, 400, 200])
+
+    def status(self, proxy, fields):
+        with Client(proxy.port) as client:
+            return client.ask("/", fields=fields).status
+
+
 class Routes(ProxyTest):
     def ask(self, proxy, host, target="/", method="GET", fields=""):
         with Client(proxy.port) as client:
