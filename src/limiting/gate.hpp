@@ -53,6 +53,13 @@ struct entry {
         for (auto& permit : permits | std::views::reverse)
             permit.refund();
     }
+    /// Refunds all permits, for a request that enters the same gate again, with the rest of its patience.
+    void start_again() noexcept {
+        give_back();
+        permits.clear();
+        passed = 0;
+        rejected = {};
+    }
     /// Releases all permits and restores the initial state, except for `patience`.
     void reset() noexcept {
         keys.clear();

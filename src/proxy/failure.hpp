@@ -65,6 +65,7 @@ struct relayed {
     bool keep_alive = false;  // the connection to the client can carry another request
     unsigned status = 0;      // of the upstream's response
     upstream_server const* server = nullptr;  // the server that got the request; null without one
+    bool lacks_seat = false;                  // the servers that could be reached had no free seat
 };
 
 /// The outcome to report to adaptive seats. A client that disconnects and the duration of a tunnel carry no information

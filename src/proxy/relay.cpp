@@ -82,7 +82,8 @@ relayed relay::end() const noexcept {
             .framing = framing_,
             .keep_alive = keep_alive_,
             .status = x_.answer.status,
-            .server = server_};
+            .server = server_,
+            .lacks_seat = lacks_seat_};
 }
 
 // Connects to the chosen server, or to another one if that fails: nothing was sent yet.
@@ -102,6 +103,7 @@ net::task<bool> relay::connect() {
         if (to.has_choice())
             at_ = to.choose(tried);
     }
+    lacks_seat_ = !over() && to.may_have_seats_later(tried);
     fail(why);
     co_return false;
 }

@@ -102,6 +102,7 @@ private:
     http::fault said_;                             // the response to the client for `failure_`
     http::framing framing_ = http::framing::none;  // of the response, as the client gets it
     bool keep_alive_ = false;
+    bool lacks_seat_ = false;
     bool lasts_ = false;  // longer than a round of the watchdog
 };
 

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace proxy {
@@ -211,24 +212,32 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     entry entered({x.request.head, client});
     if (!to.entrance.enter_at_once(entered))
         co_await to.entrance.enter_in_turn(entered, client_);
-    x.record.client = client;
-    x.record.waited = entered.waited;
-    x.record.rejected_by = entered.rejected_by;
-
     auto end = conclude(what, x.request.head, x.request.body.done());
-    if (entered.status != 0) {
-        end = rejected(x, to, entered);
-    } else if (what.what != action::answer) {
+    std::optional<weir::duration> waited;  // before the last attempt
+    for (bool again = what.what != action::answer; again && entered.status == 0;) {
         relay way(shared_.for_relays, p, to, {client_, w.in}, x, clock, entered, what.protocol);
         auto const r = co_await way.run(name_);
         x.record.server = r.server;
         to.entrance.report(entered, outcome_of(r));
+        // A wait that ends at once would not end with a seat.
+        again = r.lacks_seat && entered.patience > weir::duration::zero() &&
+                std::exchange(waited, entered.waited) != entered.waited;
+        if (again) {
+            entered.start_again();
+            co_await to.entrance.enter_in_turn(entered, client_);
+            continue;
+        }
         if (r.reached == progress::idle)
             entered.give_back();
         end = conclude(r, x.request.head, x.request.body.done());
         if (end.say.status >= 500)
             x.record.trouble = end.say.why;
     }
+    x.record.client = client;
+    x.record.waited = entered.waited;
+    x.record.rejected_by = entered.rejected_by;
+    if (entered.status != 0)
+        end = rejected(x, to, entered);
     if (end.say.status != 0) {
         to.rate_headers.write(x.rate_headers, entered);
         end.say.lines = x.rate_headers;

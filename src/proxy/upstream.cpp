@@ -69,12 +69,15 @@ upstream::upstream(net::executor const& ex, config::upstream c,
                    std::vector<std::shared_ptr<upstream_server>> servers, upstream const* before)
     : configuration_(std::move(c)),
       servers_(std::move(servers)),
+      executor_(ex),
       has_seats_(std::ranges::all_of(
           configuration_.servers, [](auto const& s) { return s.seats.has_value(); })),
       counts_(servers_.size() > 1 || has_seats_) {
-    if (!configuration_.health)
-        for (auto const& s : servers_)
+    for (auto const& s : servers_) {
+        s->pause_ = 0;
+        if (!configuration_.health)
             s->down_ = false;
+    }
     auto const seats = config::seats_of(configuration_);
     if (!seats)
         return;
@@ -100,7 +103,7 @@ upstream::visit upstream::choose(std::span<upstream_server const* const> tried) 
         bool all_down = true;
         for (std::size_t i = 0; i != servers_.size(); ++i) {
             auto& s = *servers_[(first + i) % servers_.size()];
-            bool const is_down = s.down_;
+            bool const is_down = is_out(s);
             all_down = all_down && is_down;
             auto const busy = s.busy_.load();
             if (busy >= s.seats_.load() || std::ranges::find(tried, &s) != tried.end())
@@ -117,6 +120,12 @@ upstream::visit upstream::choose(std::span<upstream_server const* const> tried) 
     }
 }
 
+bool upstream::may_have_seats_later(std::span<upstream_server const* const> tried) const noexcept {
+    return has_seats_ && std::ranges::any_of(servers_, [&](auto const& s) {
+               return !is_out(*s) && std::ranges::find(tried, s.get()) == tried.end();
+           });
+}
+
 admin::upstream_state upstream::state() const {
     admin::upstream_state u{
         .name = configuration_.name, .checked = configuration_.health.has_value(), .servers = {}};
@@ -131,12 +140,38 @@ admin::upstream_state upstream::state() const {
 void upstream::note(upstream_server& server, bool reached) {
     if (!reached)
         server.connect_failures_.fetch_add(1, std::memory_order_relaxed);
+    if (!reached)
+        begin_pause(server);
+    else if (auto const number = server.pause_.load(std::memory_order_relaxed))
+        end_pause(server, number);
     if (!configuration_.health)
         return;
     if (!reached)
         fail(server);
     else if (server.failures_.load(std::memory_order_relaxed) != 0)
         server.failures_ = 0;
+}
+
+void upstream::begin_pause(upstream_server& server) {
+    static std::atomic<std::uint64_t> last = 0;
+    std::uint64_t none = 0;
+    auto const number = ++last;
+    if (!has_choice() || !server.pause_.compare_exchange_strong(none, number))
+        return;
+    if (has_seats_)
+        count_seats();
+    auto const timer = std::make_shared<net::timer>(executor_);
+    timer->expires_after(pause);
+    timer->async_wait(
+        [timer, self = weak_from_this(), s = server.shared_from_this(), number](net::error_code) {
+            if (auto const here = self.lock())
+                here->end_pause(*s, number);
+        });
+}
+
+void upstream::end_pause(upstream_server& server, std::uint64_t number) {
+    if (server.pause_.compare_exchange_strong(number, 0) && has_seats_)
+        count_seats();
 }
 
 void upstream::note_check(upstream_server& server, bool good) {
@@ -164,7 +199,8 @@ void upstream::note_change(upstream_server& server, bool down) {
         count_seats();
 }
 
-// Sets the number of seats to the sum over the servers that are up, or over all servers if all are down.
+// Sets the number of seats to the sum over the servers that are up and have no pause, or over all servers if there is no
+// such server.
 void upstream::count_seats() {
     std::lock_guard const lock(seats_->changes);
     weir::amount all = 0;
@@ -172,7 +208,7 @@ void upstream::count_seats() {
     for (auto const& s : servers_) {
         auto const n = s->seats_.load();
         all += n;
-        in += s->down_ ? 0 : n;
+        in += is_out(*s) ? 0 : n;
     }
     seats_->limiter->change_rule(weir::seats_options{in > 0 ? in : all});
 }

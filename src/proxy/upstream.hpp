@@ -9,6 +9,7 @@
 #include "net/watchdog.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -91,13 +92,18 @@ private:
     std::atomic<std::int64_t> failures_ = 0;   // in a row
     std::atomic<std::int64_t> successes_ = 0;  // of checks, in a row, while it is down
     std::atomic<bool> down_ = false;
+    std::atomic<std::uint64_t> pause_ =
+        0;  // the number of its pause after a failed connection; 0 without one
     std::atomic<std::uint64_t> connect_failures_ = 0;
     latency_counter responses_;
     std::atomic<bool> leaves_ = false;
 };
 
 /// The equivalent servers of one upstream, in one configuration. Any thread may use it.
-class upstream {
+///
+/// A server to which a connection failed gets no requests for `pause`, and its seats do not count, if there are other
+/// servers.
+class upstream : public std::enable_shared_from_this<upstream> {
 public:
     /// A request at a server. While this object lives, the server counts the request as active.
     class visit {
@@ -135,9 +141,14 @@ public:
         return servers_;
     }
 
+    static constexpr std::chrono::seconds pause{1};
+
     /// Chooses the server with the fewest active requests, among the servers that are up, have a free seat, and are not
     /// in `tried`. If all servers are down, it treats them as up. Returns an empty visit if no server remains.
     [[nodiscard]] visit choose(std::span<upstream_server const* const> tried = {});
+    /// Whether a server that is up, and is not in `tried`, has seats: then a request that found none free may wait for one.
+    [[nodiscard]] bool may_have_seats_later(
+        std::span<upstream_server const* const> tried) const noexcept;
     [[nodiscard]] bool has_choice() const noexcept { return servers_.size() > 1; }
 
     /// The state and the counters of its servers.
@@ -148,8 +159,8 @@ public:
         return seats_ ? seats_->limiter : nullptr;
     }
 
-    /// Records whether a connection for a request reached the server. With health checks, it affects the server's
-    /// health.
+    /// Records whether a connection for a request reached the server. A failure begins a pause. With health checks, it
+    /// affects the server's health.
     void note(upstream_server& server, bool reached);
     /// Records the result of a health check.
     void note_check(upstream_server& server, bool good);
@@ -160,12 +171,18 @@ private:
         std::shared_ptr<limit> limiter;
     };
 
+    [[nodiscard]] static bool is_out(upstream_server const& server) noexcept {
+        return server.down_ || server.pause_ != 0;
+    }
+    void begin_pause(upstream_server& server);
+    void end_pause(upstream_server& server, std::uint64_t number);
     void fail(upstream_server& server);
     void note_change(upstream_server& server, bool down);
     void count_seats();
 
     config::upstream const configuration_;
     std::vector<std::shared_ptr<upstream_server>> const servers_;
+    net::executor executor_;
     bool has_seats_;  // each server has seats
     bool counts_;     // counts active requests for each server
     std::shared_ptr<common_seats> seats_;

@@ -89,6 +89,101 @@ BOOST_AUTO_TEST_CASE(let_requests_wait) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
+BOOST_AUTO_TEST_SUITE(a_server_that_rejects_connections)
+
+namespace {
+
+std::string const two = upstream(server("UPSTREAM", "seats = 2") + server("OTHER", "seats = 2"));
+
+struct one_dead : local_proxy {
+    one_dead() : local_proxy(two) {
+        other.stop();
+        upstream.answer = nullptr;
+    }
+    [[nodiscard]] auto capacity() const {
+        return plan().upstreams.front()->seats()->stats().capacity;
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(has_no_seats_for_a_moment, one_dead) {
+    std::list<support::wire> clients;
+    for (int i = 0; i != 2; ++i) {
+        clients.push_back(connect());
+        BOOST_TEST(ask(clients.back(), get) == 0u);
+    }
+    BOOST_TEST(upstream.open() == 2u);
+    BOOST_TEST(capacity() == 2);
+    pass(999ms);
+    BOOST_TEST(capacity() == 2);
+    pass(1ms);
+    BOOST_TEST(capacity() == 4);
+}
+
+// They wait within their patience, although the rejected connection was for them.
+BOOST_FIXTURE_TEST_CASE(delays_requests_until_another_server_has_a_seat, one_dead) {
+    std::list<support::wire> clients;
+    for (int i = 0; i != 12; ++i) {
+        clients.push_back(connect());
+        BOOST_TEST(ask(clients.back(), get) == 0u);
+    }
+    for (int i = 0; i != 6; ++i) {
+        BOOST_TEST(upstream.open() <= 2u);
+        answer_all(*this);
+    }
+    for (auto& one : clients)
+        BOOST_TEST(status_of(one.take()) == 200u);
+    BOOST_TEST(plan().upstreams.front()->seats()->stats().in_use == 0);
+}
+
+BOOST_AUTO_TEST_CASE(delays_no_request_beyond_its_patience) {
+    local_proxy proxy(two + R"(limits = ["rate"]
+[[limit]]
+name = "rate"
+rule = "99/1s"
+queue = "patience 500ms"
+)");
+    proxy.other.stop();
+    proxy.upstream.answer = nullptr;
+    std::list<support::wire> clients;
+    for (int i = 0; i != 3; ++i) {
+        clients.push_back(proxy.connect());
+        BOOST_TEST(proxy.ask(clients.back(), get) == 0u);
+    }
+    proxy.pass(501ms);
+    BOOST_TEST(status_of(clients.back().take()) == 503u);
+}
+
+BOOST_FIXTURE_TEST_CASE(gets_requests_again_after_the_moment, one_dead) {
+    upstream.answer = [](std::string const&) { return support::ok(); };
+    for (int i = 0; i != 8; ++i)
+        BOOST_TEST(ask() == 200u);
+    auto const failures = [&] {
+        return plan().upstreams.front()->servers()[1]->state().connect_failures;
+    };
+    BOOST_TEST(failures() == 1u);
+    pass(1s);
+    for (int i = 0; i != 8; ++i)
+        BOOST_TEST(ask() == 200u);
+    BOOST_TEST(failures() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(is_not_waited_for_if_there_is_no_other) {
+    local_proxy proxy(upstream(server("UPSTREAM", "seats = 2")));
+    proxy.upstream.stop();
+    BOOST_TEST(proxy.ask() == 502u);
+    BOOST_TEST(proxy.plan().upstreams.front()->seats()->stats().in_use == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(is_not_waited_for_if_all_reject_connections, one_dead) {
+    upstream.stop();
+    BOOST_TEST(ask() == 502u);
+    BOOST_TEST(capacity() == 4);  // without any other server, its seats count
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
 BOOST_AUTO_TEST_SUITE(after_a_reload)
 
 // If a later reload names a server again, the server still counts its active requests.

@@ -97,6 +97,21 @@ class Servers(ProxyTest):
             answers = [client.ask("/digest", "POST", "Content-Length: 5\r\n", b"hello").status for _ in range(9)]
         self.assertEqual(answers, [200] * 9)
 
+    def test_requests_wait_for_the_seats_of_the_server_that_can_be_reached(self):
+        config = '[[limit]]\nname = "rate"\nrule = "9999/1s"\nqueue = "max_waiting 99 patience 20s"\n'
+        config += '[[upstream]]\nname = "shop"\n# seats: reported\n'
+        for port in (self.upstream.port, self.unused_port()):
+            config += f'[[upstream.server]]\naddress = "127.0.0.1:{port}"\nseats = 2\n'
+        proxy = self.start_with(config)
+
+        def work(i):
+            with Client(proxy.port) as client:
+                for _ in range(4):
+                    self.assertEqual(client.ask("/sleep/20").status, 200)
+
+        in_parallel(12, work)
+        self.assertEqual(self.upstream.most, 2)
+
     def test_no_reachable_server(self):
         proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{self.unused_port()}", '
                                 f'"127.0.0.1:{self.unused_port()}"]\n')
@@ -145,9 +160,11 @@ class Servers(ProxyTest):
         # No check happens meanwhile.
         dead = self.unused_port()
         proxy = self.start_with(f'[[upstream]]\nname = "shop"\nservers = ["127.0.0.1:{dead}", '
-                                f'"127.0.0.1:{self.upstream.port}"]\nhealth = {{ every = "1h", fall = 3 }}\n')
+                                f'"127.0.0.1:{self.upstream.port}"]\nhealth = {{ every = "1h", fall = 2 }}\n')
         with Client(proxy.port) as client:
-            self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
+            for _ in range(3):  # after a failure, the server gets no requests for a second
+                self.assertEqual([client.ask("/").status for _ in range(4)], [200] * 4)
+                time.sleep(1.1)
         line = proxy.process.stderr.readline()
         while "is down" not in line:
             line = proxy.process.stderr.readline()
