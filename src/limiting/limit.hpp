@@ -13,11 +13,12 @@
 
 #include "config/configuration.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 
@@ -210,9 +211,11 @@ private:
         override_keys(before.overrides, after);
     }
     void override_keys(decltype(config::limit::overrides) const& before, config::limit const& c) {
+        std::unordered_set<std::string_view> named;
+        for (auto const& [key, rule] : c.overrides)
+            named.insert(key);
         for (auto const& [key, rule] : before)
-            if (std::ranges::find(c.overrides, key, [](auto const& o) { return o.first; }) ==
-                c.overrides.end())
+            if (!named.contains(key))
                 limiter_.reset(keys_.of(key));
         for (auto const& [key, rule] : c.overrides)
             limiter_.configure(keys_.of(key), options_of(rule));

@@ -2,6 +2,7 @@
 """The proxy follows its configuration: limits by key, several limits, routes, changes of header fields."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -306,6 +307,29 @@ class Limits(ProxyTest):
         over.set()
         self.assertEqual([w.answer().status for w in waiters], [200] * 4)
         self.assertLess(order.index("/slow?3"), order.index("/slow?2"))
+
+
+class Overrides(ProxyTest):
+    """Many overrides cost time in proportion to their number."""
+
+    def seconds(self, n):
+        """The processor time of a proxy with n overrides, for its start and for a reload with another one."""
+        def config(first):
+            return ONE + limit("client", "1000/1h burst 9", key='"client"', max_keys=200000) + "[limit.overrides]\n" + "".join(
+                f'"{i >> 16}.{i >> 8 & 255}.{i & 255}.7" = "{first if i == 65536 else 500}/1h burst 5"\n'
+                for i in range(65536, 65536 + n))
+
+        proxy = self.start_with(config(100))
+        proxy.write(self.filled(config(200)))
+        proxy.process.send_signal(signal.SIGHUP)
+        self.assertIn("reloaded", proxy.process.stderr.readline())
+        with open(f"/proc/{proxy.process.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def test_ten_times_as_many_take_about_ten_times_as_long(self):
+        few, many = self.seconds(10000), self.seconds(100000)
+        self.assertLess(many, 30 * few, (few, many))
 
 
 class Evasion(ProxyTest):
