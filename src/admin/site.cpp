@@ -14,8 +14,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <limits>
 #include <list>
+#include <optional>
 #include <utility>
 
 namespace admin {
@@ -23,7 +27,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The time limit for a client to send a request, and to receive the response.
+// The time limits for a client to send the header of a request, and to send its body or receive the response.
+constexpr auto patience_for_header = 2s;
 constexpr auto patience = 10s;
 constexpr std::size_t longest_rule = 4096;
 
@@ -61,6 +66,27 @@ std::string event(std::string_view name, std::string_view data) {
     return fmt::format("event: {}\ndata: {}\n\n", name, data);
 }
 
+// A number of requests that are served at the same time.
+struct places {
+    std::size_t most;
+    std::size_t taken = 0;
+};
+
+// One of the places, for the life of this object; empty if none was free.
+class place_of {
+public:
+    explicit place_of(places& all) : all_(all), taken_(all.taken < all.most) {
+        all_.taken += taken_;
+    }
+    place_of(place_of const&) = delete;
+    ~place_of() { all_.taken -= taken_; }
+    explicit operator bool() const noexcept { return taken_; }
+
+private:
+    places& all_;
+    bool taken_;
+};
+
 }  // namespace
 
 struct site::core : std::enable_shared_from_this<core> {
@@ -71,7 +97,10 @@ struct site::core : std::enable_shared_from_this<core> {
           dog(d),
           on(std::move(h)),
           listener(c, connections),
-          most_watchers(static_cast<std::size_t>(connections * 4 / 5)) {}
+          most(static_cast<std::size_t>(connections)),
+          watched{most * 4 / 5},
+          measured{std::max<std::size_t>(1, most / 20)},
+          shown{std::max<std::size_t>(1, most / 10)} {}
 
     [[nodiscard]] state look();
     void tell_all();
@@ -79,6 +108,7 @@ struct site::core : std::enable_shared_from_this<core> {
     net::task<> serve(std::unique_ptr<visitor> v);
     net::task<http::fault> receive(visitor& v);
     net::task<> send(visitor& v, reply r);
+    [[nodiscard]] places& places_for(std::string_view path) noexcept;
     net::task<> watch(visitor& v);
     reply answer_to(visitor& v);
     reply change(visitor& v, std::string_view path);
@@ -87,7 +117,13 @@ struct site::core : std::enable_shared_from_this<core> {
     net::watchdog& dog;
     handlers on;
     net::listener listener;
-    std::size_t const most_watchers;
+    std::size_t const most;  // connections
+    std::size_t open = 0;
+    std::list<visitor*> silent;  // without a complete request, the oldest first
+    places watched;
+    places measured;  // `/metrics`
+    places shown;     // other paths, except `/healthz` and `/readyz`
+    places probed{std::numeric_limits<std::size_t>::max()};
     history past;
     state last;  // at the last step
     std::list<visitor*> watchers;
@@ -102,7 +138,11 @@ struct site::core::visitor {
           admission(std::move(a)),
           connection(std::move(socket), self->dog),
           peer(std::move(from)),
-          news(self->context) {}
+          news(self->context) {
+        ++self->open;
+    }
+    visitor(visitor const&) = delete;
+    ~visitor() { --self->open; }
 
     std::shared_ptr<core> self;
     net::listener::admission admission;
@@ -111,6 +151,7 @@ struct site::core::visitor {
     http::buffer in;
     http::request_head request;
     std::string body;
+    std::optional<place_of> place;  // until the response is sent
 
     // For a client that watches `/events`: the next event. A slow client misses events.
     net::timer news;
@@ -188,6 +229,15 @@ void site::core::take_in(net::stream_socket socket, net::endpoint const& from,
     auto const peer = tcp ? tcp->address() : boost::asio::ip::address();
     auto v = std::make_unique<visitor>(shared_from_this(), std::move(a), std::move(socket), peer);
     net::asio::co_spawn(context, serve(std::move(v)), net::asio::detached);
+    // The last connection is for a client that sends a request. A request that has arrived is about to be served.
+    if (open < most)
+        return;
+    auto const oldest =
+        std::ranges::find_if(silent, [](visitor* each) { return !each->connection.has_input(); });
+    if (oldest != silent.end()) {
+        (*oldest)->connection.close();
+        silent.erase(oldest);
+    }
 }
 
 net::task<> site::core::serve(std::unique_ptr<visitor> v) {
@@ -203,21 +253,38 @@ net::task<> site::core::serve(std::unique_ptr<visitor> v) {
         co_await send(*v, text(wrong.status, wrong.why));
         co_return;
     }
-    auto const& target = v->request.target;
+    auto const path = v->request.target.substr(0, v->request.target.find('?'));
     bool const watches =
-        v->request.method == http::verb::get && target.substr(0, target.find('?')) == "/events" &&
-        on.guard().is_here(v->request);
-    if (watches && watchers.size() < most_watchers)
-        co_await watch(*v);
+        v->request.method == http::verb::get && path == "/events" && on.guard().is_here(v->request);
+    v->place.emplace(watches ? watched : places_for(path));
+    if (!*v->place)
+        co_await send(*v, text(503, watches ? "too many event streams" : "too many requests",
+                               "Retry-After: 10\r\n"));
     else if (watches)
-        co_await send(*v, text(503, "too many event streams", "Retry-After: 10\r\n"));
+        co_await watch(*v);
     else
         co_await send(*v, answer_to(*v));
 }
 
+places& site::core::places_for(std::string_view path) noexcept {
+    if (path == "/healthz" || path == "/readyz")
+        return probed;
+    return path == "/metrics" ? measured : shown;
+}
+
 // Reads the header of a request, and its body if it has one.
 net::task<http::fault> site::core::receive(visitor& v) {
-    net::time_limit const limit(v.connection, net::direction::reading, patience);
+    struct silence {
+        silence(std::list<visitor*>& l, visitor& w) : all(l), who(w) { all.push_back(&who); }
+        silence(silence const&) = delete;
+        ~silence() { all.remove(&who); }
+        std::list<visitor*>& all;
+        visitor& who;
+    };
+    std::optional<silence> until_the_end;
+    until_the_end.emplace(silent, v);
+    std::optional<net::time_limit> limit;
+    limit.emplace(v.connection, net::direction::reading, patience_for_header);
     http::head_scanner scanner;
     auto wrong = http::fault();
     while (scanner.size() == 0) {
@@ -234,6 +301,8 @@ net::task<http::fault> site::core::receive(visitor& v) {
     wrong = http::parse(v.in.text().substr(0, scanner.size()), v.request);
     if (wrong)
         co_return wrong;
+    limit.reset();
+    limit.emplace(v.connection, net::direction::reading, patience);
     if (v.request.body == http::framing::none)
         co_return http::fault();
     if (v.request.body != http::framing::length)
@@ -266,7 +335,11 @@ net::task<> site::core::send(visitor& v, reply r) {
     net::time_limit const limit(v.connection, net::direction::writing, patience);
     if (co_await v.connection.send(out))
         co_return;
-    // A client that is still sending would lose the response if the connection closed immediately.
+    v.place.reset();
+    // A client that is still sending would lose the response if the connection closed immediately. While many connections
+    // are open, it may.
+    if (open > most / 2)
+        co_return;
     v.connection.end_of_output();
     net::time_limit const silence(v.connection, net::direction::reading, 1s);
     for (int n = 0; n != 64; ++n) {

@@ -36,7 +36,9 @@ public:
         std::function<void(std::string)> trouble;  // gets the error that prevents accepting
     };
 
-    /// A sufficient number of concurrent connections. Four in five may watch `/events`.
+    /// A sufficient number of concurrent connections. Four in five may watch `/events`, one in ten may be served any other
+    /// path, and one in twenty `/metrics`, so that connections remain for new clients, `/healthz` and `/readyz`. If there
+    /// are too few, the connection that has sent no request for the longest time is closed.
     static constexpr std::int64_t most_connections = 160;
 
     /// Creates a server with at most `connections` connections. `dog` and everything that `h` calls must outlive it.

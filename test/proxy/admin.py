@@ -384,6 +384,50 @@ class Admin(ProxyTest):
             for w in watchers:
                 w.client.close()
 
+    def test_health_and_metrics_answer_although_others_take_their_places(self):
+        proxy = self.start()
+        port = port_of(proxy)
+        with contextlib.ExitStack() as others:
+            for _ in range(128):
+                others.callback(Watcher(port).client.close)
+
+            def probe():
+                for path in ("/healthz", "/readyz", "/metrics"):
+                    begun = time.monotonic()
+                    self.assertEqual(request(proxy, path).status, 200)
+                    self.assertLess(time.monotonic() - begun, 4)
+
+            # Clients that send nothing.
+            for _ in range(300):
+                others.callback(Client(port).close)
+            probe()
+            # Clients that want to watch, and come again as soon as they are rejected.
+            over = threading.Event()
+
+            def knock(_):
+                while not over.is_set():
+                    with contextlib.suppress(OSError, EOFError):
+                        Watcher(port).client.close()
+
+            threads = [threading.Thread(target=knock, args=(i,)) for i in range(20)]
+            for t in threads:
+                t.start()
+            try:
+                for _ in range(5):
+                    probe()
+            finally:
+                over.set()
+                for t in threads:
+                    t.join()
+
+    def test_a_client_that_sends_no_request_is_closed_soon(self):
+        proxy = self.start()
+        with Client(port_of(proxy)) as client:
+            client.send("GET /healthz HTTP/1.1\r\n")
+            begun = time.monotonic()
+            self.assertEqual(client.ended(), b"")
+            self.assertLess(time.monotonic() - begun, 8)
+
     # ---- Reload
 
     def test_a_reload_removes_a_limit_from_the_stats(self):
