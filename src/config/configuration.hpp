@@ -109,6 +109,8 @@ struct upstream {
     std::string name;
     std::vector<server> servers;
     std::optional<health_check> health;
+    weir::duration resolve =
+        std::chrono::seconds(30);  // between lookups of the servers' names; 0: none
 
     friend bool operator==(upstream const&, upstream const&) = default;
 };

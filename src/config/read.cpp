@@ -258,6 +258,7 @@ void file_reader::read_upstream(table_reader& t) {
            [&](server_address at, position) { u.servers.push_back({std::move(at), {}, {}}); });
     if (u.servers.empty())
         t.problem(t.at(), "missing `servers` (a list of addresses) or [[upstream.server]]");
+    t.get("resolve", u.resolve, time(0s));
     t.table("health", [&](table_reader& of) {
         health_check h;
         of.get("path", h.path, path("a path, such as /healthz"));

@@ -157,6 +157,7 @@ void write(writer& w, upstream const& u) {
         plain = plain && !s.seats && !s.max_connections;
     if (plain)
         w.member("servers", u.servers);
+    w.member("resolve", u.resolve, upstream().resolve);
     if (u.health) {
         health_check const by_default;
         auto const& h = *u.health;

@@ -157,20 +157,31 @@ clock::time_point connection::look(clock::time_point now) {
     return std::ranges::min(deadline_);
 }
 
+bool server_endpoints::replace(list all) {
+    std::lock_guard const lock(mutex_);
+    if (std::ranges::is_permutation(all, *all_))
+        return false;
+    all_ = std::make_shared<list const>(std::move(all));
+    ++version_;
+    return true;
+}
+
 task<std::unique_ptr<connection>> server_endpoints::connect(
     asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec) {
     auto const end = clock::now() + limit;
+    auto const here = all();
+    auto const& all = *here;
     auto const first = last_.load(std::memory_order_relaxed);
-    for (std::size_t tried = 0; tried != all_.size(); ++tried) {
-        auto const i = (first + tried) % all_.size();
+    for (std::size_t tried = 0; tried != all.size(); ++tried) {
+        auto const i = (first + tried) % all.size();
         stream_socket socket(context);
-        if (socket.open(all_[i].protocol(), ec))
+        if (socket.open(all[i].protocol(), ec))
             continue;
         auto one = std::make_unique<connection>(std::move(socket), dog);
         {
-            auto const left = static_cast<clock::rep>(all_.size() - tried);
+            auto const left = static_cast<clock::rep>(all.size() - tried);
             time_limit const share(*one, direction::writing, (end - clock::now()) / left);
-            std::tie(ec) = co_await one->connect(all_[i]);
+            std::tie(ec) = co_await one->connect(all[i]);
         }
         if (one->expired(direction::writing))
             ec = asio::error::timed_out;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -115,10 +116,20 @@ private:
 /// The endpoints of one server. It remembers the endpoint that accepted the last connection. Any thread may use it.
 class server_endpoints {
 public:
-    /// Precondition: `all` is not empty.
-    server_endpoints(std::vector<endpoint> all) noexcept : all_(std::move(all)) {}
+    using list = std::vector<endpoint>;
 
-    [[nodiscard]] std::vector<endpoint> const& all() const noexcept { return all_; }
+    /// Precondition: `all` is not empty.
+    server_endpoints(list all) : all_(std::make_shared<list const>(std::move(all))) {}
+
+    [[nodiscard]] std::shared_ptr<list const> all() const {
+        std::lock_guard const lock(mutex_);
+        return all_;
+    }
+    /// Replaces the endpoints by others, unless they are the same in another order. Returns whether it replaced them.
+    /// Precondition: `all` is not empty.
+    bool replace(list all);
+    /// How often `replace` replaced the endpoints.
+    [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(); }
 
     /// Connects to the first endpoint that accepts, starting with the one that accepted the last connection. Each
     /// attempt gets an equal share of the remaining time of `limit`. Returns null if none accepts, with the last error
@@ -127,7 +138,9 @@ public:
         asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec);
 
 private:
-    std::vector<endpoint> all_;
+    mutable std::mutex mutex_;
+    std::shared_ptr<list const> all_;  // protected by `mutex_`
+    std::atomic<std::uint64_t> version_ = 0;
     std::atomic<std::size_t> last_ = 0;
 };
 

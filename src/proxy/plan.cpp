@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
 #include "net/resolve.hpp"
+#include "tool/trouble.hpp"
 
 #include <fmt/format.h>
 
@@ -64,10 +65,17 @@ void plan_maker::find_servers() {
         for (auto const& s : u.servers) {
             auto const same = [&](auto const& one) { return one->address() == s.address; };
             auto const known = std::ranges::find_if(old_servers, same);
-            servers.push_back(
-                known != old_servers.end()
-                    ? *known
-                    : std::make_shared<upstream_server>(s, resolve(s.address, u.name)));
+            if (known == old_servers.end()) {
+                servers.push_back(std::make_shared<upstream_server>(s, resolve(s.address, u.name)));
+                continue;
+            }
+            servers.push_back(*known);
+            try {
+                moved_.push_back({*known, resolve(s.address, u.name)});
+            } catch (std::runtime_error const& failed) {
+                tool::say(tool::level::warning,
+                          fmt::format("weir-proxy: {}; its addresses stay\n", failed.what()));
+            }
         }
     }
 }
@@ -112,7 +120,10 @@ std::vector<net::endpoint> plan_maker::endpoints() const {
     std::vector<net::endpoint> all;
     for (auto const& servers : servers_)
         for (auto const& s : servers)
-            all.insert(all.end(), s->endpoints().all().begin(), s->endpoints().all().end());
+            for (auto const& at : *s->endpoints().all())
+                all.push_back(at);
+    for (auto const& m : moved_)
+        all.insert(all.end(), m.to.begin(), m.to.end());
     return all;
 }
 
@@ -123,6 +134,8 @@ std::shared_ptr<plan const> plan_maker::make() {
               .upstreams = {},
               .routes = routes({}),
               .dismissed = {}};
+    for (auto const& m : moved_)
+        m.server->endpoints().replace(m.to);
     for (std::size_t i = 0; i != limits_.size(); ++i)
         limits_[i]->configure(configuration_.limits[i]);
     for (std::size_t i = 0; i != configuration_.upstreams.size(); ++i)

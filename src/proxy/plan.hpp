@@ -66,6 +66,13 @@ private:
     file_shares files_;
     std::shared_ptr<plan const> before_;
     std::vector<std::vector<std::shared_ptr<upstream_server>>> servers_;  // of each upstream
+
+    /// A server of an earlier plan, and the addresses that its name has now.
+    struct moved_server {
+        std::shared_ptr<upstream_server> server;
+        std::vector<net::endpoint> to;
+    };
+    std::vector<moved_server> moved_;
     std::map<std::string, store> stores_;
     std::vector<std::shared_ptr<limit>> limits_;
 };

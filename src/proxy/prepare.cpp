@@ -18,15 +18,14 @@ void probe_upstreams(asio::io_context& context, plan const& p) {
     for (auto const& u : p.upstreams) {
         for (auto const& s : u->servers()) {
             auto const probe = std::make_shared<net::stream_socket>(context);
-            asio::async_connect(
-                *probe, s->endpoints().all(), [probe, s](net::error_code ec, auto const&) {
-                    if (ec && ec != asio::error::operation_aborted)
-                        tool::say(
-                            tool::level::warning,
-                            fmt::format("weir-proxy: warning: {} is not reachable ({}); requests "
-                                        "get 502 until it is\n",
-                                        s->name(), ec.message()));
-                });
+            auto const all = s->endpoints().all();
+            asio::async_connect(*probe, *all, [probe, s, all](net::error_code ec, auto const&) {
+                if (ec && ec != asio::error::operation_aborted)
+                    tool::say(tool::level::warning,
+                              fmt::format("weir-proxy: warning: {} is not reachable ({}); requests "
+                                          "get 502 until it is\n",
+                                          s->name(), ec.message()));
+            });
         }
     }
 }

@@ -85,6 +85,7 @@ void server::run() {
     threads_.run([this] { context_.stop(); });
     listen_to_signals();
     probe_upstreams(context_, *plan_);
+    names_.emplace(context_, *plan_);
     checks_.emplace(context_, dog_, plan_);
     // Clients wait at most 1 s for the stores.
     bound_.expires_after(std::chrono::seconds(1));
@@ -160,6 +161,7 @@ void server::apply(plan_maker& maker) {
     listeners_.follow(c);
     warn_of(plan_->configuration);
     note_limits();
+    names_.emplace(context_, *plan_);
     checks_.emplace(context_, dog_, plan_);
     prepare_stores(context_, *plan_, [] {});
 }
@@ -168,6 +170,7 @@ void server::drain() {
     phase_ = phase::draining;
     reloader_.stop();
     checks_.reset();
+    names_.reset();
     listeners_.close();
     threads_.drain();
     bound_.expires_after(plan_->configuration.drain);

@@ -4,6 +4,7 @@
 #include "file_shares.hpp"
 #include "health.hpp"
 #include "listeners.hpp"
+#include "names.hpp"
 #include "net/asio.hpp"
 #include "net/listener.hpp"
 #include "net/watchdog.hpp"
@@ -72,6 +73,7 @@ private:
     std::vector<std::weak_ptr<limit>> limits_;  // of all plans, while they exist
     threads threads_{context_};
     std::optional<health_checks> checks_;
+    std::optional<name_lookups> names_;
     reloader reloader_;
     std::optional<operator_view> view_;
     asio::signal_set signals_;

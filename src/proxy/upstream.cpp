@@ -275,7 +275,7 @@ upstream_connection upstream_pool::take_for(upstream_pool& user, upstream_server
         bool const awaits_end = found->awaits_end;
         kept_.erase(found);
         lock.unlock();
-        if (!one->is_silent())
+        if (one.is_outdated() || !one->is_silent())
             continue;
         if (&user != this)
             one->move_to(user.context_);
@@ -312,16 +312,17 @@ net::task<upstream_connection> upstream_pool::open(
         ec = asio::error::timed_out;
         co_return upstream_connection();
     }
+    auto const version = server.endpoints_.version();
     auto one = co_await server.endpoints_.connect(context_, dog_, left, ec);
     if (!one)
         co_return upstream_connection();
     one->no_delay();
-    co_return upstream_connection(std::move(mine), std::move(one));
+    co_return upstream_connection(std::move(mine), std::move(one), version);
 }
 
 void upstream_pool::keep(upstream_connection one, net::clock::duration how_long) {
     std::lock_guard const lock(mutex_);
-    if (closed_ || kept_.size() == most)
+    if (closed_ || kept_.size() == most || one.is_outdated())
         return;
     if (!is_watched())
         dog_.add(*this);
@@ -343,7 +344,7 @@ void upstream_pool::close() noexcept {
 
 net::clock::time_point upstream_pool::look(net::clock::time_point now) {
     std::lock_guard const lock(mutex_);
-    std::erase_if(kept_, [now](kept const& k) { return now >= k.until; });
+    std::erase_if(kept_, [now](kept const& k) { return now >= k.until || k.one.is_outdated(); });
     auto next = net::clock::time_point::max();
     for (auto& k : kept_) {
         next = std::min(next, k.until);

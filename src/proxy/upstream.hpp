@@ -232,13 +232,15 @@ private:
 class upstream_connection {
 public:
     upstream_connection() = default;
-    upstream_connection(place p, std::unique_ptr<net::connection> c) noexcept
-        : place_(std::move(p)), connection_(std::move(c)) {}
+    /// `version` is the version of the server's endpoints before the connection was opened.
+    upstream_connection(place p, std::unique_ptr<net::connection> c, std::uint64_t version) noexcept
+        : place_(std::move(p)), connection_(std::move(c)), version_(version) {}
     upstream_connection(upstream_connection&&) noexcept = default;
     upstream_connection& operator=(upstream_connection&& other) noexcept {
         close();
         place_ = std::move(other.place_);
         connection_ = std::move(other.connection_);
+        version_ = other.version_;
         return *this;
     }
 
@@ -255,8 +257,14 @@ public:
 
 private:
     friend class upstream_pool;
+    // Whether the server's endpoints are others than when the connection was opened.
+    [[nodiscard]] bool is_outdated() const noexcept {
+        return place_.of()->endpoints().version() != version_;
+    }
+
     place place_;
     std::unique_ptr<net::connection> connection_;
+    std::uint64_t version_ = 0;
 };
 
 /// The connections to servers that one thread keeps for its next requests. It closes a connection that the server ends.
@@ -276,8 +284,8 @@ public:
     [[nodiscard]] net::task<upstream_connection> open(
         upstream_server& server, net::clock::duration limit, net::error_code& ec);
 
-    /// Keeps a connection for `how_long`. Closes it instead if the pool is full or closed, or if a request waits for a
-    /// place at the server.
+    /// Keeps a connection for `how_long`. Closes it instead if the pool is full or closed, if a request waits for a place
+    /// at the server, or if the server has other addresses now.
     void keep(upstream_connection one, net::clock::duration how_long);
 
     /// Closes all kept connections, and keeps none from now on. Call it on its thread.

@@ -93,6 +93,7 @@ address = "systemd:web"
 [[upstream]]
 name = "shop"
 servers = ["127.0.0.1:9000", "unix:/run/shop.sock"]
+resolve = "1min"
 health = { path = "/healthz", every = "1s", timeout = "200ms", fall = 5, rise = 1 }
 
 [[upstream]]
