@@ -39,7 +39,8 @@ struct entry {
     /// The service time of the request, if the line contains it.
     std::optional<std::chrono::nanoseconds> held;
 
-    unsigned status = 0;  // 0: the line has none
+    unsigned status = 0;      // 0: the line has none
+    bool is_invalid = false;  // the server rejected the request as invalid, before any limit
 
     /// The requested parts, in the order of the request; empty where the line has none.
     std::array<std::string_view, most_keys> keys;

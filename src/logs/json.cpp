@@ -191,7 +191,7 @@ public:
         : when_(when), unit_(names.unit), keys_(keys) {
         for (auto* const n :
              {&names.time, &names.client, &names.request, &names.target, &names.method, &names.host,
-              &names.status, &names.took, &names.waited})
+              &names.status, &names.took, &names.waited, &names.upstream})
             members_.add(std::move(*n));
         for (auto const& k : keys_)
             members_.add(
@@ -209,6 +209,9 @@ public:
         e.at = s->at;
         e.whole_second = s->whole_second;
         e.status = code.value_or(0);
+        bool const is_request = !has(request) || is_request_line(members_[request].value);
+        e.is_invalid =
+            is_of_invalid_request(e.status) && (!is_request || (has(waited) && !has(upstream)));
         if (auto const took_it = time_in(unit_, members_[took].value)) {
             // A request that weir-proxy rejected has no service time.
             auto const in_queue = time_in(unit_, members_[waited].value);
@@ -234,6 +237,7 @@ private:
         status,
         took,
         waited,
+        upstream,
         first_key
     };
 

@@ -32,34 +32,26 @@ enum class meaning : std::uint8_t {
     method,
     host,
     status,
+    upstream,    // of weir-proxy
     took,        // in seconds, from the first byte of the request to the last byte of the response
     waited,      // the part of `took` in the queue of weir-proxy
     to_request,  // haproxy, in milliseconds: until the request was received,
     in_queue,    // until it had a connection,
     active,      // and the total
 };
-constexpr std::size_t meanings = 14;
+constexpr std::size_t meanings = 15;
 
-constexpr std::array<std::pair<std::string_view, meaning>, 19> known{{
-    {"time_local", meaning::time},
-    {"time_iso8601", meaning::time},
-    {"msec", meaning::time},
-    {"time", meaning::time},
-    {"remote_addr", meaning::client},
-    {"client_and_port", meaning::client_and_port},
-    {"request", meaning::request},
-    {"request_uri", meaning::target},
-    {"uri", meaning::target},
-    {"request_method", meaning::method},
-    {"host", meaning::host},
-    {"http_host", meaning::host},
-    {"server_name", meaning::host},
-    {"status", meaning::status},
-    {"request_time", meaning::took},
-    {"waited", meaning::waited},
-    {"to_request", meaning::to_request},
-    {"in_queue", meaning::in_queue},
-    {"active", meaning::active},
+constexpr std::array<std::pair<std::string_view, meaning>, 20> known{{
+    {"time_local", meaning::time},    {"time_iso8601", meaning::time},
+    {"msec", meaning::time},          {"time", meaning::time},
+    {"remote_addr", meaning::client}, {"client_and_port", meaning::client_and_port},
+    {"request", meaning::request},    {"request_uri", meaning::target},
+    {"uri", meaning::target},         {"request_method", meaning::method},
+    {"host", meaning::host},          {"http_host", meaning::host},
+    {"server_name", meaning::host},   {"status", meaning::status},
+    {"upstream", meaning::upstream},  {"request_time", meaning::took},
+    {"waited", meaning::waited},      {"to_request", meaning::to_request},
+    {"in_queue", meaning::in_queue},  {"active", meaning::active},
 }};
 
 meaning meaning_of(std::string_view name) {
@@ -109,6 +101,8 @@ public:
     bool read(std::string_view line, entry& e) override {
         e = {};
         found_ = {};
+        is_request_ = true;
+        is_forwarded_ = true;
         if (!line.starts_with(before_))
             return false;
         char const* at = line.data() + before_.size();
@@ -224,6 +218,11 @@ private:
             case meaning::client_and_port:
                 return !text.empty();
             case meaning::request:
+                is_request_ = is_request_line(text);
+                return true;
+            case meaning::upstream:
+                is_forwarded_ = text != "-";
+                return true;
             case meaning::target:
             case meaning::method:
             case meaning::host:
@@ -275,6 +274,8 @@ private:
 
     // Computes the arrival and the service time of the request.
     void conclude(entry& e) const noexcept {
+        e.is_invalid =
+            is_of_invalid_request(e.status) && (!is_request_ || (is_weir_ && !is_forwarded_));
         if (auto const in_all = found(meaning::active)) {
             // A request arrives at the limiter when it is complete, and leaves the queue when it has a connection.
             auto const came = found(meaning::to_request).value_or(0ns);
@@ -296,6 +297,8 @@ private:
     std::string before_;  // the start of each line
     std::vector<part> parts_;
     bool is_weir_ = false;
+    bool is_request_ = true;    // the text of the request is valid, or there is none
+    bool is_forwarded_ = true;  // to an upstream
     stamp_reader times_;
     std::array<std::optional<nanoseconds>, meanings> found_;
 };

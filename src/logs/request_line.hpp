@@ -19,4 +19,28 @@ namespace logs {
     return first == request.npos ? std::string_view() : request.substr(0, first);
 }
 
+/// Whether the text is the first line of a request: `GET /a?b HTTP/1.1`.
+[[nodiscard]] inline bool is_request_line(std::string_view request) noexcept {
+    auto const last = request.rfind(' ');
+    return last != request.npos && request.find(' ') != last &&
+           request.substr(last + 1).starts_with("HTTP/");
+}
+
+/// Whether servers respond with this status to a request that they cannot read or forward.
+[[nodiscard]] inline bool is_of_invalid_request(unsigned status) noexcept {
+    switch (status) {
+        case 400:
+        case 408:
+        case 413:
+        case 414:
+        case 417:
+        case 431:
+        case 501:
+        case 505:
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace logs

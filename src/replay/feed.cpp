@@ -84,8 +84,12 @@ public:
             if (line_.text.empty())
                 continue;
             ++reading_.lines;
-            if (line_.is_whole && reader_->read(line_.text, entry_)) [[likely]]
-                return true;
+            if (line_.is_whole && reader_->read(line_.text, entry_)) [[likely]] {
+                if (!entry_.is_invalid) [[likely]]
+                    return true;
+                ++reading_.invalid;
+                continue;
+            }
             leave_out(line_.is_whole ? "does not match the format"
                                      : fmt::format("longer than {} bytes", line_.text.size()));
         }
@@ -195,6 +199,9 @@ void log_set::check() const {
     auto const& r = reading_;
     if (r.lines == 0)
         throw logs::input_error(fmt::format("{}: the log has no lines", r.files.front().name));
+    if (r.invalid != 0 && r.lines == r.unreadable + r.invalid)
+        throw logs::input_error(
+            fmt::format("{}: the log has no valid request", r.files.front().name));
     auto const part = static_cast<double>(r.unreadable) / static_cast<double>(r.lines);
     if (r.lines != r.unreadable && part <= options_.most_unreadable)
         return;

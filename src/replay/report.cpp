@@ -281,6 +281,9 @@ std::string to_text(report const& r) {
         for (auto const& l : r.read.shown)
             out += fmt::format("  {}:{}: {}: {}\n", l.file, l.number, l.why, l.text);
     }
+    if (r.read.invalid != 0)
+        out += fmt::format("{} invalid requests were left out: no limit applies to them.\n",
+                           grouped(r.read.invalid));
     if (auto const found = result_of_search(r))
         out += fmt::format("\n{}\n", *found);
     out += '\n' + aligned(summary(r));

@@ -256,6 +256,9 @@ std::string to_html(report const& r) {
     if (r.read.unreadable != 0)
         p.add("<p>{} of {} lines were skipped.</p>\n", grouped(r.read.unreadable),
               grouped(r.read.lines));
+    if (r.read.invalid != 0)
+        p.add("<p>{} invalid requests were left out: no limit applies to them.</p>\n",
+              grouped(r.read.invalid));
     if (auto const found = result_of_search(r))
         p.add("<p><strong>{}</strong></p>\n", plain(*found));
 

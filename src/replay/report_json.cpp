@@ -74,7 +74,10 @@ std::string to_json(report const& r) {
     w.name("files").begin('[');
     for (auto const& f : r.read.files)
         w.begin().member("name", f.name).member("format", f.format).end();
-    w.end(']').member("lines", r.read.lines).member("unreadable", r.read.unreadable);
+    w.end(']')
+        .member("lines", r.read.lines)
+        .member("unreadable", r.read.unreadable)
+        .member("invalid_requests", r.read.invalid);
     w.name("unreadable_lines").begin('[');
     for (auto const& l : r.read.shown)
         w.begin()

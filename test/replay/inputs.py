@@ -50,6 +50,21 @@ class Inputs(ReplayTest):
             self.assertEqual(each["requests"], 2000)
         self.assertEqual(found["outcomes"][0]["over_time"]["requests"], whole["outcomes"][0]["over_time"]["requests"])
 
+    def test_invalid_requests_meet_no_limit(self):
+        weir = '2024-05-01T12:00:{:02}.000Z 127.0.0.1 "{}" {} 9 0.001 0.000 {} "-" x'
+        common = '1.2.3.4 - - [01/May/2024:12:00:{:02} +0000] "{}" {} 9'
+        json = ('{{"time":"2024-05-01T12:00:{:02}.000Z","remote_addr":"1.2.3.4","request":"{}","status":{},"request_time":0.001,'
+                '"waited":0,"upstream":{}}}')
+        get = "GET / HTTP/1.1"
+        for line, none, some in ((weir, "-", "10.0.0.7:9000"), (common, "", ""), (json, "null", '"10.0.0.7:9000"')):
+            rows = [(get, 200, some), ("-", 400, none), ("GET /", 414, none), (get, 400, some), (get, 429, none), ("-", 200, some),
+                    (get, 400, none)]
+            log = self.write([line.format(n, *row) for n, row in enumerate(rows)])
+            found = self.replay(log, *LIMIT)
+            # Only weir-proxy tells whether it forwarded a request.
+            invalid = 2 if line is common else 3
+            self.assertEqual((found["lines"], found["requests"], found["invalid_requests"]), (7, 7 - invalid, invalid), line)
+
     def test_unreadable_lines_are_counted_and_shown(self):
         lines = random_lines(200)
         whole = self.replay(self.write(lines), *LIMIT)
