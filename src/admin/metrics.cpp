@@ -55,6 +55,10 @@ void add_limits(weir::metrics_writer& out, state const& s) {
                       {"key", l.key.empty() ? "total" : l.key},
                       {"dry_run", l.dry_run ? "true" : "false"}});
     out.add(std::vector<weir::limit_metrics>(s.limits.begin(), s.limits.end()));
+    out.family("weir_limit_max_keys", "Most keys that a limit tracks.", metric::gauge);
+    for (auto const& l : s.limits)
+        if (l.max_keys)
+            out.add(*l.max_keys, {{"limit", l.name}});
 }
 
 void add_stores(weir::metrics_writer& out, state const& s) {

@@ -61,9 +61,10 @@ struct limit_state : weir::limit_metrics {
     std::uint64_t id = 0;  // unique in this process
     std::string rule;
     std::string queue;
-    std::string key;        // selects the limiter of a request; empty: one limiter for all
-    bool seats = false;     // it limits concurrent requests
-    bool writable = false;  // a request to the admin server may change its rule
+    std::string key;     // selects the limiter of a request; empty: one limiter for all
+    bool seats = false;  // it limits concurrent requests
+    std::optional<std::uint64_t> max_keys;  // of a limit with a key
+    bool writable = false;                  // a request to the admin server may change its rule
     std::optional<store_state> store;
 
     // In the last 9 to 10 minutes: see `history`.

@@ -41,6 +41,8 @@ void add(tool::json& out, limit_state const& l) {
         .member("oldest_wait", tool::seconds(l.stats.oldest_wait));
     if (l.keys)
         out.member("keys", *l.keys);
+    if (l.max_keys)
+        out.member("max_keys", *l.max_keys);
     else
         out.member("capacity", l.stats.capacity);
     out.member("waited_total", tool::seconds(l.stats.waited_total))

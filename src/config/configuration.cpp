@@ -88,6 +88,17 @@ bool is_upgrade(std::string_view protocol) {
            lower != "http" && !lower.starts_with("http/");
 }
 
+std::string to_string(full_of_keys how) {
+    return how == full_of_keys::share ? "share" : "reject";
+}
+
+std::optional<full_of_keys> full_of_keys_of(std::string_view text) {
+    for (auto const one : {full_of_keys::share, full_of_keys::reject})
+        if (to_string(one) == text)
+            return one;
+    return std::nullopt;
+}
+
 std::string to_string(limit_headers which) {
     switch (which) {
         case limit_headers::ietf:

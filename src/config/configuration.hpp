@@ -147,6 +147,15 @@ using failure_mode = decltype(weir::shared_options::on_failure);
 [[nodiscard]] std::string to_string(failure_mode const& mode);
 [[nodiscard]] std::optional<failure_mode> failure_mode_of(std::string_view text);
 
+/// The handling of a request with a new key while a limit has `max_keys` keys.
+enum class full_of_keys : std::uint8_t {
+    share,   // all such requests share one limiter
+    reject,  // it is rejected
+};
+/// `share`, `reject`.
+[[nodiscard]] std::string to_string(full_of_keys how);
+[[nodiscard]] std::optional<full_of_keys> full_of_keys_of(std::string_view text);
+
 struct limit {
     static constexpr std::chrono::seconds default_patience{1};
 
@@ -156,7 +165,8 @@ struct limit {
     std::vector<key_part> key;  // empty: one limiter for all requests
     int v4_prefix = 32;         // clients that share this many leading address bits share a key
     int v6_prefix = 64;
-    std::int64_t max_keys = 100'000;  // further keys share one limiter
+    std::int64_t max_keys = 100'000;
+    full_of_keys when_full = full_of_keys::share;                         // for further keys
     std::vector<std::pair<std::string, weir::limiter_config>> overrides;  // by key
 
     weir::queue_options queue{.patience = default_patience};

@@ -246,6 +246,10 @@ kind<forwarded_by> way_of_forwarding() {
     return of_text<forwarded_by>("`x-forwarded-for` or `forwarded`", forwarded_by_of);
 }
 
+kind<full_of_keys> what_further_keys_get() {
+    return of_text<full_of_keys>("`share` or `reject`", full_of_keys_of);
+}
+
 kind<limit_headers> which_headers() {
     return of_text<limit_headers>("`ietf`, `legacy`, `both` or `none`", limit_headers_of);
 }

@@ -42,6 +42,7 @@ namespace config {
 
 [[nodiscard]] kind<forwarded_by> way_of_forwarding();
 [[nodiscard]] kind<limit_headers> which_headers();
+[[nodiscard]] kind<full_of_keys> what_further_keys_get();
 [[nodiscard]] kind<log_format> way_of_logging();
 [[nodiscard]] kind<tool::level> level();
 [[nodiscard]] kind<std::string> media_type();

@@ -318,8 +318,10 @@ void file_reader::read_key(table_reader& t, limit& l) {
     prefix("v4_prefix", l.v4_prefix, 32);
     prefix("v6_prefix", l.v6_prefix, 64);
     t.get("max_keys", l.max_keys, number(1, 1'000'000'000));
-    if (l.key.empty() && t.has("max_keys"))
-        t.problem(t.at("max_keys"), "`max_keys` requires a `key` other than `total`");
+    t.get("when_full", l.when_full, what_further_keys_get());
+    for (char const* const key : {"max_keys", "when_full"})
+        if (l.key.empty() && t.has(key))
+            t.problem(t.at(key), fmt::format("`{}` requires a `key` other than `total`", key));
     t.table("overrides", [&](table_reader& of) {
         of.all([&](std::string_view key, toml::node const& node) {
             auto other = of.make(key, node, rule());

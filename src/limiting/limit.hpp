@@ -166,7 +166,9 @@ public:
         : World::limit(c),
           limiter_(ex, options_of(c.rule),
                    {.max_keys = static_cast<std::uint64_t>(c.max_keys),
-                    .no_place = weir::when_no_place::share,
+                    .no_place = c.when_full == config::full_of_keys::share
+                                    ? weir::when_no_place::share
+                                    : weir::when_no_place::reject,
                     .shards = World::shards},
                    c.queue),
           keys_(std::move(keys)),

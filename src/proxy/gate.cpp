@@ -19,6 +19,8 @@ char const* why(limit_text const& text, net::error_code ec) {
         return text.queue_full;
     if (ec == weir::errc::unavailable)
         return "the rate limit store is unavailable";
+    if (ec == weir::errc::too_many_keys)
+        return "too many different clients";
     bool const late = ec == weir::errc::timed_out || ec == weir::errc::deadline_unreachable;
     return late ? text.late : text.limited;
 }
@@ -26,8 +28,10 @@ char const* why(limit_text const& text, net::error_code ec) {
 // Records the decision of the limits.
 void turn_away(entry& e) {
     auto const& at = *e.rejected.by;
-    bool const nobody_knows = e.rejected.ec == weir::errc::unavailable;  // whether there is room
-    turn_away(e, at, nobody_knows ? 503 : at.text().status, why(at.text(), e.rejected.ec));
+    // Not the client, but the proxy or its store is the reason.
+    bool const of_proxy =
+        e.rejected.ec == weir::errc::unavailable || e.rejected.ec == weir::errc::too_many_keys;
+    turn_away(e, at, of_proxy ? 503 : at.text().status, why(at.text(), e.rejected.ec));
 }
 
 }  // namespace

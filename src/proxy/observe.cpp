@@ -58,6 +58,8 @@ admin::limit_state state_of(limit const& l, bool writable) {
         out.stats.no_permit = l.rejections();
     out.waits = waits;
     out.keys = l.keys();
+    if (out.keys)
+        out.max_keys = static_cast<std::uint64_t>(c.max_keys);
     if (auto const e = l.store_stats())
         out.store = {name_of(e->mode), e->questions, e->failed, e->unknown,
                      static_cast<std::uint64_t>(e->bypassed_permits)};

@@ -94,11 +94,30 @@ void operator_view::go_on() {
         if (ec)
             return;
         collect();
+        watch_keys();
         tool::say(tool::level::warning, troubles_.look(steady_now()));
         if (site_)
             site_->go_on();
         go_on();
     });
+}
+
+// Reports a limit that tracks almost all the keys that it may track: each of its shards is full at another time.
+void operator_view::watch_keys() {
+    for (auto const& l : of_.plan->limits) {
+        auto const keys = l->keys();
+        auto const most = static_cast<std::uint64_t>(l->configuration().max_keys);
+        if (!keys || *keys * 10 < most * 9)
+            full_of_keys_.erase(l->id());
+        else if (*keys * 20 >= most * 19 && full_of_keys_.insert(l->id()).second)
+            tool::say(tool::level::warning,
+                      fmt::format("weir-proxy: limit {}: {} of {} keys are in use; requests with "
+                                  "further keys {}\n",
+                                  l->name(), *keys, most,
+                                  l->configuration().when_full == config::full_of_keys::share
+                                      ? "share one limiter"
+                                      : "are rejected"));
+    }
 }
 
 // Collects the rejections and failures of the threads that had any.

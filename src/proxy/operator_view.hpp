@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -59,6 +60,7 @@ private:
                                              std::string const& client) const;
     void go_on();
     void collect();
+    void watch_keys();
 
     asio::io_context& context_;
     net::watchdog& dog_;
@@ -66,6 +68,7 @@ private:
     net::timer second_;
     tool::troubles troubles_;
     std::optional<admin::site> site_;
+    std::set<std::uint64_t> full_of_keys_;  // limits, by id
     std::chrono::system_clock::time_point const started_ = std::chrono::system_clock::now();
 };
 

@@ -226,6 +226,8 @@ std::vector<row> const& rows() {
          {"0", "1000000001"},
          "a number from 1 to 1000000000"},
         {limit, "max_keys", {}, {"1"}, "`max_keys` requires a `key` other than `total`"},
+        {keyed, "when_full", {"\"reject\""}, {"\"drop\"", "\"\"", "1"}, "`share` or `reject`"},
+        {limit, "when_full", {}, {"\"reject\""}, "`when_full` requires a `key` other than `total`"},
         {limit,
          "queue",
          {"\"max_waiting 5 patience 1s\"", "\"patience 2s\"", "\"patience forever\""},

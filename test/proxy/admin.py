@@ -428,6 +428,19 @@ class Admin(ProxyTest):
             self.assertEqual(client.ended(), b"")
             self.assertLess(time.monotonic() - begun, 8)
 
+    def test_a_limit_that_is_full_of_keys_is_reported(self):
+        for more, statuses, text in (("", [200, 429], "share one limiter"), ('when_full = "reject"\n', [503, 503], "are rejected")):
+            proxy = self.start_with(shop(limit("key", "1/90s", f'key = "header X-Key"\nmax_keys = 20\n{more}')))
+            with Client(proxy.port) as client:
+                found = [client.ask("/", fields=f"X-Key: {n}\r\n").status for n in range(22)]
+                self.assertEqual((found[:20], found[20:]), ([200] * 20, statuses))
+                self.assertEqual(client.ask("/", fields="X-Key: 3\r\n").status, 429)
+            self.assertEqual(proxy.process.stderr.readline(),
+                             f"weir-proxy: limit key: 20 of 20 keys are in use; requests with further keys {text}\n")
+            metrics = request(proxy, "/metrics").body.decode()
+            self.assertIn('weir_limit_keys{limit="key"} 20\n', metrics)
+            self.assertIn('weir_limit_max_keys{limit="key"} 20\n', metrics)
+
     # ---- Reload
 
     def test_a_reload_removes_a_limit_from_the_stats(self):
