@@ -50,6 +50,7 @@ NEEDS_OF_KEY = {
     ("limit", "timeout"): {"store": "counts"},
     ("limit", "on_failure"): {"store": "counts"},
     ("limit", "max_keys"): {"key": "client"},
+    ("limit", "when_full"): {"key": "client"},
     ("limit", "overrides"): {"key": "client"},
     ("limit", "priority"): {"queue": "order priority"},
     ("route", "respond"): {"upstream": None},
@@ -230,7 +231,8 @@ class Configuration(unittest.TestCase):
     def test_the_schema_knows_combinations(self):
         for path, values in (
             (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
-            (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"priority": "Priority"}),
+            (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
+            (("limit",), {"priority": "Priority"}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
         ):

@@ -55,7 +55,8 @@ class Options(unittest.TestCase):
         rows = re.findall(r"^\| `(--\S+)(?: \S+)?` \|.* \| (.*) \|$", (PAGES / "weir-proxy.md").read_text(), re.M)
         self.assertGreater(len(rows), 30)
         without_key = {option for option, key in rows if not key}
-        self.assertEqual(without_key, {"--help", "--version", "--config", "--check", "--reload", "--print-config", "--demo"})
+        self.assertEqual(without_key, {"--help", "--version", "--config", "--check", "--strict", "--reload", "--print-config",
+                                       "--demo"})
 
     def test_conditions_of_weir_proxy(self):
         base = ("--check", "--upstream", "a:1")
