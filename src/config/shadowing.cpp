@@ -3,7 +3,6 @@
 #include "http/characters.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace config {
 namespace {

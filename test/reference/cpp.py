@@ -154,7 +154,8 @@ class Headers(unittest.TestCase):
         self.assertEqual(list(self.reference.without_words()), [])
 
     def test_each_header_of_users_has_a_page(self):
-        headers = [h for h in (ROOT / "include/weir").glob("*.hpp") if h.name not in ("weir.hpp", "fwd.hpp")]
+        others = ("weir.hpp", "version.hpp")  # which has macros only: explanation/abi.md
+        headers = [h for h in (ROOT / "include/weir").glob("*.hpp") if h.name not in others]
         self.assertGreater(len(headers), 30)
         for header in headers:
             self.assertIn(header.stem + "_hpp", self.pages)

@@ -22,14 +22,15 @@ using enter_token_t = default_token_t<Executor, use_await>;
 /// Returns the request as an operation that refers to `of`.
 template <class Core, class Executor, class Start>
 [[nodiscard]] auto operation_of(limiter_handle<Core, Executor> const& of, Start&& start) {
-    return enter_operation<limiter_handle<Core, Executor> const*, Start>(&of, std::move(start));
+    return enter_operation<limiter_handle<Core, Executor> const*, Start>(
+        &of, std::forward<Start>(start));
 }
 
 /// Does the work of `enter`. `of` must exist until the result is awaited.
 template <class Core, class Executor, class Start>
 [[nodiscard]] auto enter(limiter_handle<Core, Executor> const& of, Start&& start) {
     return enter_awaitable<limiter_handle<Core, Executor> const*, Executor, Start>(
-        &of, std::move(start));
+        &of, std::forward<Start>(start));
 }
 
 /// Does the work of `async_enter`.
@@ -37,13 +38,13 @@ template <class Core, class Executor, class Start, class Token>
 auto async_enter(limiter_handle<Core, Executor> const& of, Start&& start, Token&& token) {
     using signature = typename Start::signature;
     return boost::asio::async_initiate<Token, void(error_code, typename signature::result)>(
-        initiation<Core, Executor, signature>(of), token, std::move(start));
+        initiation<Core, Executor, signature>(of), token, std::forward<Start>(start));
 }
 
 /// Does the work of `run`. `of` must exist until the result is awaited, and `f` until the work is done.
 template <class Core, class Executor, class Start, class F>
 [[nodiscard]] auto run(limiter_handle<Core, Executor> const& of, Start&& start, F& f) {
-    auto operation = operation_of(of, std::move(start));
+    auto operation = operation_of(of, std::forward<Start>(start));
     return run_awaitable(calls_with_permit<decltype(operation), F>(std::move(operation), f));
 }
 
