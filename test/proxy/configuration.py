@@ -8,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from support import PATIENCE, PROXY, Client, ProxyTest, in_parallel, main, wait_until
+from support import PATIENCE, PROXY, Client, ProxyTest, hangs_until, in_parallel, main, wait_until
 
 GET = "GET %s HTTP/1.1\r\nHost: test\r\n%s\r\n"
 ONE = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
@@ -236,13 +236,7 @@ class Limits(ProxyTest):
     def test_a_request_that_waits_for_several_limits_holds_no_permit(self):
         over = threading.Event()
         self.addCleanup(over.set)
-
-        def hang(sock, request, reader):
-            over.wait(30)
-            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            return True
-
-        self.upstream.script["/hang"] = hang
+        self.upstream.script["/hang"] = hangs_until(over)
         queue = '"max_waiting 10 patience 20s"'
         proxy = self.start_with(ONE + limit("client", "1 seats", key='"client"', queue=queue) +
                                 limit("all", "2 seats", queue=queue))

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 
-from support import Client, ProxyTest, Upstream, main, skip, wait_until
+from support import Client, ProxyTest, Upstream, hangs_until, main, skip, wait_until
 
 INSIDE = "WEIR_TEST_HAS_ITS_OWN_HOSTS"
 
@@ -55,13 +55,7 @@ class Names(ProxyTest):
     def test_names_are_resolved_again_while_the_proxy_runs(self):
         over = threading.Event()
         self.addCleanup(over.set)
-
-        def hang(sock, request, reader):
-            over.wait(30)
-            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            return True
-
-        self.upstream.script["/hang"] = hang
+        self.upstream.script["/hang"] = hangs_until(over)
         proxy = self.start_with(self.config("100ms"))
         with Client(proxy.port) as client, Client(proxy.port) as waiter:
             waiter.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")

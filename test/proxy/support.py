@@ -351,6 +351,16 @@ class Upstream:
         self.listener.close()
 
 
+def hangs_until(over):
+    """A script of an upstream: responds with 200 when the event `over` is set, but after 30 s at the latest."""
+    def hang(sock, request, reader):
+        over.wait(30)
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        return True
+
+    return hang
+
+
 def pattern(n):
     """n bytes: a block of 64 KiB, whose lines of 16 bytes all differ, repeated."""
     block = b"".join(b"%015d\n" % i for i in range(4096))
