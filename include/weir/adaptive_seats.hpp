@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/adaptive.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A concurrency limit that finds the number of seats from the behaviour of the service: for a service with unknown
 /// capacity.
@@ -24,6 +24,6 @@ using basic_adaptive_seats = basic_limiter<policy::adaptive, Executor, Timer>;
 /// A concurrency limit that finds the number of seats from the behaviour of the service; see `basic_adaptive_seats`.
 using adaptive_seats = basic_adaptive_seats<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::adaptive)

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A number of permits: seats, calls, bytes. A caller never passes a negative number.
 using amount = std::int64_t;
@@ -166,4 +166,4 @@ private:
 };
 static_assert(sizeof(request) == 2 * sizeof(std::uint64_t));
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/any.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A limiter whose kind is selected at run time, for example by a configuration file.
 ///
@@ -18,6 +18,6 @@ using basic_any_limiter = basic_limiter<policy::any, Executor, Timer>;
 /// A limiter whose kind is selected at run time; see `basic_any_limiter`.
 using any_limiter = basic_any_limiter<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::any)

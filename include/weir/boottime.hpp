@@ -19,7 +19,7 @@
 #include <mutex>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A clock of the time since the machine started, including its sleep: `CLOCK_BOOTTIME` of Linux.
 /// `std::chrono::steady_clock`, the default clock of a limiter, does not advance while the machine sleeps.
@@ -205,4 +205,4 @@ using boottime_timer = basic_boottime_timer<>;
 template <class Limiter>
 using boottime = detail::with_timer_t<Limiter, basic_boottime_timer>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

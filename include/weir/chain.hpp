@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 namespace detail {
 
@@ -412,4 +412,4 @@ public:
 /// A `chain` whose limiters are selected at run time; see `basic_any_chain`.
 using any_chain = basic_any_chain<boost::asio::any_io_executor>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

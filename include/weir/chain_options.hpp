@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The bounds within which a chain waits for limiters that have free permits at different times.
 struct chain_options {
@@ -21,4 +21,4 @@ struct chain_options {
 /// Throws `std::invalid_argument` that names the option, its value and the bound, if an option is out of bounds.
 void validate(chain_options const& options);
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

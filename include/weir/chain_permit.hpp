@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 namespace detail {
 
@@ -154,4 +154,4 @@ private:
 /// The permits of an `any_chain`. For a rejection it is empty and has no parts.
 using any_chain_permit = chain_permit<std::dynamic_extent>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// Returns a client as a key of eight bytes: the first bits of its address, that is, its network. All addresses of an
 /// IPv6 client are usually in one network of 64 bits, and so have one key.
@@ -18,4 +18,4 @@ namespace weir {
 [[nodiscard]] std::uint64_t client_key(boost::asio::ip::address const& address, int v4_prefix = 32,
                                        int v6_prefix = 64);
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The error code of Boost.System, which Asio uses, too.
 using boost::system::error_code;
@@ -156,7 +156,7 @@ private:
     detail::shared_failure failure_;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 template <>
 struct boost::system::is_error_code_enum<weir::errc> : std::true_type {};

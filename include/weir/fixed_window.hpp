@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/fixed_window.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A rate limit: at most `limit` permits in each window. It is the cheapest rate, and can grant up to twice `limit`
 /// around a boundary.
@@ -16,6 +16,6 @@ using basic_fixed_window = basic_limiter<policy::fixed_window, Executor, Timer>;
 /// A rate limit: at most `limit` permits in each window; see `basic_fixed_window`.
 using fixed_window = basic_fixed_window<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::fixed_window)

@@ -32,7 +32,7 @@
 ///
 /// Options are written in the form in which they are parsed, with exact times. Everything else is for people, with
 /// times as in `readable`. Width, fill and alignment work as for a string: `{:>20}`.
-namespace weir {
+namespace weir::inline v0_2 {
 
 template <std::size_t N>
 class chain_permit;
@@ -331,7 +331,7 @@ struct formatter : fmt::formatter<fmt::string_view> {
 };
 
 }  // namespace detail
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 template <weir::detail::has_text T>
 struct fmt::formatter<T> : weir::detail::formatter<T> {};

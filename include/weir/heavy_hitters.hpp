@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// Finds the most frequent keys of a stream with a fixed number of counters.
 ///
@@ -199,4 +199,4 @@ private:
     index first_unused_ = 0;  // of the groups
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

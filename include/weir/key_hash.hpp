@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The seed that makes the hashes of each limiter different, so that an attacker cannot find colliding keys.
 struct hash_seed {
@@ -102,4 +102,4 @@ template <class Like, class Key, class Hash = key_hash>
 concept key_like = detail::distinct_as<Like, Key> && detail::comparable_with<Like, Key> &&
                    detail::hashed_by<Like, Hash>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -52,7 +52,7 @@
 #include <string_view>
 #endif
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The handling of a new key while the limiter keeps `max_keys` keys and can forget none of them.
 enum class when_no_place : std::uint8_t {
@@ -709,7 +709,7 @@ private:
 template <class Key, class Policy>
 using keyed = basic_keyed<Key, typename detail::policy_of<Policy>::type>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 #ifdef WEIR_COMPILED_LIMITERS
 #define WEIR_COMPILED_KEYED(Rule)                                                                  \

@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A rate limit that grants permits at an even pace.
 ///
@@ -15,6 +15,6 @@ using basic_leaky_bucket = basic_limiter<policy::leaky_bucket, Executor, Timer>;
 /// A rate limit that grants permits at an even pace; see `basic_leaky_bucket`.
 using leaky_bucket = basic_leaky_bucket<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::leaky_bucket)

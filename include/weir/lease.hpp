@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 template <class T>
 class lease;
@@ -138,4 +138,4 @@ private:
     detail::shared_failure failure_;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -35,7 +35,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The default timer of a limiter: it measures `std::chrono::steady_clock`.
 template <class Executor>
@@ -554,4 +554,4 @@ using with_timer_t = typename with_timer<Limiter, Timer<typename Limiter::execut
 
 }  // namespace detail
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A short name of a limiter, as in `queue_options::name`. It is stored in place, so that a rejection can carry it
 /// without an allocation, and may be used after the limiter was destroyed.
@@ -48,4 +48,4 @@ private:
     std::uint8_t length_ = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

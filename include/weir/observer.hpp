@@ -8,7 +8,7 @@
 #include <functional>
 #include <optional>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The end of a request that waited or was rejected. A request that was granted immediately has no event.
 struct request_event {
@@ -29,4 +29,4 @@ struct request_event {
 /// A function that a limiter calls for each request that waits or is rejected; see `basic_limiter::observe`.
 using observer = std::function<void(request_event const&)>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -10,7 +10,7 @@
 /// The orders of `queue_order` as types: the last parameter of `basic_limiter` and `basic_keyed`. With such a type the
 /// options of the queue need not name the order, and must not name another one. With `any`, the default, the options
 /// select the order.
-namespace weir::order {
+namespace weir::inline v0_2::order {
 
 /// The options of the queue select the order.
 using any = detail::any_queue;
@@ -29,4 +29,4 @@ using fair = detail::fair_queue;
 /// The order `queue_order::shares`.
 using shares = detail::shares_queue;
 
-}  // namespace weir::order
+}  // namespace weir::inline v0_2::order

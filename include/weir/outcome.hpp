@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The outcome of the work that a permit allowed, for `permit::report` and adaptive limiters.
 enum class outcome : std::uint8_t {
@@ -11,4 +11,4 @@ enum class outcome : std::uint8_t {
     ignored,  ///< no information about the capacity: the work was cancelled, or failed before it started
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// Returns the `standing::flow` of requests for the partition with this name. The value is the same in every program:
 /// the hash FNV-1a of Fowler, Noll and Vo.
@@ -100,4 +100,4 @@ private:
     std::size_t size_ = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

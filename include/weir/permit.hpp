@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 class permit;
 
@@ -264,4 +264,4 @@ inline detail::permit_origin detail::permit_issuer::give_up(permit& p) noexcept 
     return p.origin_;
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -30,7 +30,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// Lends objects, such as connections, to at most `max` callers at a time, and creates and checks them as necessary.
 ///
@@ -425,6 +425,6 @@ private:
 template <class T>
 using pool = basic_pool<T>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::stock)

@@ -18,7 +18,7 @@
 ///
 ///     fmt::print("{}", weir::prometheus("workers", workers.snapshot()));   // the response to `GET /metrics`
 ///     fmt::print("{}", weir::prometheus(workers.snapshot()));              // the same if queue_options::name is set
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A cumulative histogram of durations.
 struct cumulative_histogram {
@@ -166,4 +166,4 @@ template <class Stats>
     return prometheus({limit_metrics(s)});
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The handling of a request that must wait while the queue is full.
 enum class when_full : std::uint8_t {
@@ -216,4 +216,4 @@ void check_change(queue_order before, queue_order after);
 /// Returns a text from which `queue_options::parse` makes equal options; empty if all options have their defaults.
 [[nodiscard]] std::string to_string(queue_options const& options);
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -6,7 +6,7 @@
 #include <compare>
 #include <string>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A number of permits per period: `rate{100, 1s}`, `rate{1, 3s}`. It stores the two integers without a division, so no
 /// rounding error accumulates.
@@ -41,4 +41,4 @@ private:
 /// Returns a text such as "100/1s", "1/3s" or "5/1500ms", with the period in the largest exact unit.
 [[nodiscard]] std::string to_string(rate const& r);
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 namespace detail {
 
@@ -264,4 +264,4 @@ private:
     duration retry_after_ = forever;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

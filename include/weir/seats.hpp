@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/seats.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A concurrency limit: at most `seats` permits are in use at a time.
 ///
@@ -15,6 +15,6 @@ using basic_seats = basic_limiter<policy::seats, Executor, Timer>;
 /// A concurrency limit: at most `seats` permits are in use at a time; see `basic_seats`.
 using seats = basic_seats<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::seats)

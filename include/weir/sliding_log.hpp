@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/sliding_log.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A rate limit: at most `limit` permits in any window, exactly.
 ///
@@ -15,6 +15,6 @@ using basic_sliding_log = basic_limiter<policy::sliding_log, Executor, Timer>;
 /// A rate limit: at most `limit` permits in any window, exactly; see `basic_sliding_log`.
 using sliding_log = basic_sliding_log<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::sliding_log)

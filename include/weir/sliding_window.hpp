@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/sliding_window.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A rate limit: at most `limit` permits in any window, in bounded memory.
 ///
@@ -15,6 +15,6 @@ using basic_sliding_window = basic_limiter<policy::sliding_window, Executor, Tim
 /// A rate limit: at most `limit` permits in any window, in bounded memory; see `basic_sliding_window`.
 using sliding_window = basic_sliding_window<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::sliding_window)

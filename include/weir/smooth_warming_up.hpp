@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/smooth_warming_up.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A rate limit that reaches its steady rate gradually after a cold start or idleness.
 ///
@@ -15,6 +15,6 @@ using basic_smooth_warming_up = basic_limiter<policy::smooth_warming_up, Executo
 /// A rate limit that reaches its steady rate gradually after a cold start or idleness; see `basic_smooth_warming_up`.
 using smooth_warming_up = basic_smooth_warming_up<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::smooth_warming_up)

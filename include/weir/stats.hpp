@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The counters of a limiter since construction and its current state, all of one instant.
 struct limiter_stats {
@@ -198,4 +198,4 @@ struct heavy_key {
     std::uint64_t rejected = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

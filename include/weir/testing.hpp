@@ -20,14 +20,14 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 template <class Key, class Policy, class Executor, class Timer, class Hash, class Queue>
 class basic_keyed;
 template <class T, class Executor, class Timer>
 class basic_pool;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 /// Virtual time for tests. A test of a day of virtual time takes milliseconds, and has the same result each time.
 ///
@@ -35,7 +35,7 @@ class basic_pool;
 ///     weir::testing::limiter<weir::seats> workers{ctx, {.seats = 3}};
 ///     co_spawn(ctx, handle(workers), asio::detached);
 ///     weir::testing::run_for(ctx, 24h);
-namespace weir::testing {
+namespace weir::inline v0_2::testing {
 
 /// The virtual clock. All contexts and threads of the process share it. It advances only in `advance_to`, `run`,
 /// `run_for` and `run_until`, and never goes back.
@@ -233,4 +233,4 @@ std::size_t run(Context& context) {
     return run_until(context, clock::time_point::max());
 }
 
-}  // namespace weir::testing
+}  // namespace weir::inline v0_2::testing

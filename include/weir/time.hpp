@@ -11,7 +11,7 @@
 #include <string>
 #include <type_traits>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The type of all durations in weir: whole nanoseconds, so that no decision depends on a rounded number.
 using duration = std::chrono::nanoseconds;
@@ -121,4 +121,4 @@ private:
     duration length_ = unset;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

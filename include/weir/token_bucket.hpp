@@ -4,7 +4,7 @@
 #include <weir/limiter.hpp>
 #include <weir/policy/token_bucket.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A rate limit that keeps an average rate and allows bursts.
 ///
@@ -15,6 +15,6 @@ using basic_token_bucket = basic_limiter<policy::token_bucket, Executor, Timer>;
 /// A rate limit that keeps an average rate and allows bursts; see `basic_token_bucket`.
 using token_bucket = basic_token_bucket<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2
 
 WEIR_COMPILED_LIMITER(weir::policy::token_bucket)

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// Counts wait times in 304 ranges; its size does not depend on the number of waits.
 ///
@@ -115,4 +115,4 @@ private:
     std::array<std::uint64_t, ranges> counts_{};
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

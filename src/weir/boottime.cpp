@@ -10,7 +10,7 @@
 #include <chrono>
 #include <ctime>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 boottime_clock::time_point boottime_clock::now() noexcept {
     std::timespec now{};
@@ -51,4 +51,4 @@ void detail::set_boottime_descriptor(int descriptor, boottime_clock::time_point 
     checked(::timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &setting, nullptr), "timerfd_settime");
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 void validate(chain_options const& options) {
     constexpr duration hour = std::chrono::hours(1);
@@ -13,4 +13,4 @@ void validate(chain_options const& options) {
     detail::check_duration("chain_options", "reserve_for", options.reserve_for, duration(1), hour);
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -7,7 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 namespace {
 
 template <class T>
@@ -45,4 +45,4 @@ void check_duration(std::string_view where, std::string_view option, std::chrono
         fmt::format("weir::{}: {} is {}, but must be {}", where, option, to_text(value), bounds));
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

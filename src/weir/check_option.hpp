@@ -6,7 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Throws `std::invalid_argument` that names the limiter, the option, its value and the bound, unless `least <= value
 /// <= most`.
@@ -41,4 +41,4 @@ void check_option(std::string_view where, std::string_view option, Enum value, E
                  static_cast<std::int64_t>(last));
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace {
 
 // Returns the first `prefix` of `bits` bits, in place.
@@ -34,4 +34,4 @@ std::uint64_t client_key(boost::asio::ip::address const& address, int v4_prefix,
     return first_bits(network, v6_prefix, 64);
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -1,6 +1,6 @@
 #include "duration_text.hpp"
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 std::string to_text(std::chrono::nanoseconds length) {
     auto const count = length.count();
@@ -15,4 +15,4 @@ std::string to_text(std::chrono::nanoseconds length) {
     return {};  // every whole number of nanoseconds divides by one
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 struct time_unit {
     std::string_view name;
@@ -26,4 +26,4 @@ inline constexpr std::array<time_unit, 6> time_units{{
 /// Returns a text such as "3s", "1500ms" or "0s", in the largest exact unit; "forever" for the longest duration.
 [[nodiscard]] std::string to_text(std::chrono::nanoseconds length);
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace {
 
 class category final : public boost::system::error_category {
@@ -122,4 +122,4 @@ checkout_rejection::checkout_rejection(detail::shared_failure failure, error_cod
     : rejection(what, ec, failure ? "; cannot create an object: " + failure->text() : ""),
       failure_(std::move(failure)) {}
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace {
 
 struct sip_state {
@@ -59,4 +59,4 @@ std::uint64_t key_hash::of_bytes(hash_seed const& seed, std::string_view bytes) 
     return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

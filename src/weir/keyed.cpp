@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <variant>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 weir::keyed_options const& validated(keyed_options const& options) {
     auto const most = std::uint64_t{1} << 32;
@@ -44,4 +44,4 @@ void throw_no_place() {
     throw std::length_error("weir::keyed: the limiter has reached its maximum number of keys");
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

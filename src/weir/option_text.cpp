@@ -11,7 +11,7 @@
 #include <locale>  // declares strtod_l wherever libc++ is
 #endif
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 namespace {
 
 constexpr char const* a_time = "a time such as 500ms";
@@ -233,4 +233,4 @@ void reader::skip_spaces() noexcept {
         ++at_;
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -19,7 +19,7 @@
 #include <vector>
 
 /// Writes and parses options as text: `name value name value`.
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// An option and its name in a text.
 template <class Options, class Value>
@@ -159,4 +159,4 @@ void read_options(reader& in, Options& options,
     }
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace {
 
 // A permit of count 0 has no ticket: the policy may have reused it.
@@ -58,4 +58,4 @@ void permit::merge(permit&& other) {
     other.issuer_ = nullptr;
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

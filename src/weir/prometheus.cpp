@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -225,4 +225,4 @@ std::string prometheus(std::initializer_list<limit_metrics> limits) {
     return prometheus(std::span(limits.begin(), limits.size()));
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 template <>
 inline constexpr std::array<std::string_view, 2> detail::names_of<when_full>{
@@ -104,4 +104,4 @@ void detail::check_order(queue_options const& options, queue_order of_type) {
                                     ", but the type of this limiter fixes " + to_text(of_type));
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

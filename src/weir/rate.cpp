@@ -3,7 +3,7 @@
 #include "check_option.hpp"
 #include "duration_text.hpp"
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 rate::rate(amount permits, duration period, exact) : permits_(permits), period_(period) {
     detail::check_option("rate", "permits", permits, 0, max_amount);
@@ -23,4 +23,4 @@ std::string to_string(rate const& r) {
     return std::to_string(r.permits()) + '/' + detail::to_text(r.period());
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

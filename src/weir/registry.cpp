@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 namespace {
 
 class service final : public boost::asio::execution_context::service {
@@ -52,4 +52,4 @@ void registry::shutdown() noexcept {
     }
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-namespace weir::testing {
+namespace weir::inline v0_2::testing {
 namespace {
 
 std::atomic<clock::rep> current{0};
@@ -171,4 +171,4 @@ void fire_due(boost::asio::execution_context& context) {
     boost::asio::use_service<detail::service>(context).timers->fire(clock::now());
 }
 
-}  // namespace weir::testing
+}  // namespace weir::inline v0_2::testing

@@ -20,7 +20,7 @@
 #include <mutex>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Runs a room as an actor: it decides which thread does what, and when. One lock joins three independent parts: the
 /// room, the wake-up protocol, which decides when a step is needed (`wakeup`), and the users that keep the actor alive
@@ -443,4 +443,4 @@ private:
     observed_events observed_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

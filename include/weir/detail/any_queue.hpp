@@ -10,7 +10,7 @@
 
 #include <memory>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A queue of an order that groups the requests: `priority`, `fair` or `shares`. Its contract is at `arrival_queue`.
 class grouped_queue {
@@ -115,4 +115,4 @@ private:
     std::unique_ptr<grouped_queue> grouped_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Holds operations in their order of arrival; a rule of `order` selects the next one. This table is the contract of a
 /// queue. A newcomer is a request that is not in the queue yet.
@@ -112,4 +112,4 @@ private:
 
 using fifo = arrival_queue<order::fifo>;
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -19,7 +19,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Returns `ex` as an executor whose `execute` never runs the function before it returns.
 template <class Executor>
@@ -128,4 +128,4 @@ private:
     Timer timer_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -21,7 +21,7 @@
 #include <utility>
 #include <variant>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A function that was posted for an operation, and owns it until the call.
 class arrival {
@@ -430,7 +430,7 @@ private:
     handle_type handle_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail
 
 template <template <class, class> class Associator, class Signature, class Handler, class Default>
 struct boost::asio::associator<Associator, weir::detail::upcall<Signature, Handler>, Default>

@@ -32,7 +32,7 @@
 #endif
 #endif
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 template <class Timer>
 using any_host = asio_host<boost::asio::any_io_executor, Timer>;
@@ -51,7 +51,7 @@ extern template void built_with_boost<BOOST_VERSION>() noexcept;
     &built_with_boost<BOOST_VERSION>;
 #endif
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail
 
 // The macros declare explicit instantiations if `storage` is `extern`, and define them if it is empty. Use them outside
 // of namespaces.

@@ -4,7 +4,7 @@
 
 #include <concepts>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// An execution context whose executor can be converted to `Executor`, such as `asio::io_context`.
 template <class Context, class Executor>
@@ -13,4 +13,4 @@ concept context_of =
         { c.get_executor() } -> std::convertible_to<Executor>;
     };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// An object that must react to the end of its execution context.
 class context_user {
@@ -12,4 +12,4 @@ protected:
     ~context_user() = default;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -22,7 +22,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The interface of a limiter for callers, permits, and chains. Each call is one critical section, in which it
 /// queries the room or reports an event to it; the `actor` does the work that results.
@@ -430,4 +430,4 @@ private:
     option_changes changes_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -19,7 +19,7 @@
 #include <utility>
 
 // The functions of `core` that are not inline, so that a file need not compile them: see detail/compiled.hpp.
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 template <class Room, class Host>
 template <class... HostArgs>
@@ -285,4 +285,4 @@ permit core<Room, Host>::ask_under_lock(request const& r, error_code& ec,
     return result;
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Counts the decisions of a limiter.
 class counters {
@@ -140,4 +140,4 @@ private:
     keyed_stats sum_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The word of a `counting_lock`.
 ///
@@ -145,4 +145,4 @@ private:
     std::atomic<word::bits> word_ = word::free;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 struct in_wheel;
 
@@ -185,4 +185,4 @@ private:
     };
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 template <class Executor, class Otherwise>
 struct default_token {
@@ -21,4 +21,4 @@ struct default_token<Executor, Otherwise> {
 template <class Executor, class Otherwise = boost::asio::deferred_t>
 using default_token_t = typename default_token<Executor, Otherwise>::type;
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Destroys the operations in `doomed`. Their destructors may call this function again: the outermost call destroys the
 /// operations of all calls, so that the stack does not grow.
@@ -104,4 +104,4 @@ private:
     }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -36,7 +36,7 @@ public:
 
 }  // namespace boost::asio::experimental::awaitable_operators
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Converts a deadline of the caller to a limit of the wait.
 template <class Clock, class Duration>
@@ -243,7 +243,7 @@ template <class A, class B>
     return as_operand(std::move(a)) && as_operand(std::move(b));
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail
 
 template <class Result>
 class boost::asio::async_result<weir::detail::use_await, void(weir::error_code, Result)> {

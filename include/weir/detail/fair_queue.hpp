@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 struct in_round;
 struct in_weight;
@@ -188,4 +188,4 @@ private:
     std::unique_ptr<fair_group> spare_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Memory inside a coroutine's frame for the one operation that the coroutine awaits. `frame_memory_for` has the bytes.
 class alignas(std::max_align_t) frame_memory {
@@ -86,4 +86,4 @@ private:
     frame_memory* memory_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 template <class Signature>
 class function_ref;
@@ -31,4 +31,4 @@ private:
     R (*call_)(void*, Args...);
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

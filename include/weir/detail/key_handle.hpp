@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Keys that are stored inside the handle.
 template <class Key>
@@ -124,4 +124,4 @@ private:
     Key key_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The base of an element of a `key_tree`.
 template <class T>
@@ -67,4 +67,4 @@ private:
     T* root_ = nullptr;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

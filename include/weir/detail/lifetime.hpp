@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Tracks the users that keep an actor and its host alive: the limiter object, permits, and the threads that work for
 /// it outside its lock. It owns actor and host, and decides when each of them is destroyed. All members are called
@@ -101,4 +101,4 @@ private:
     typename Host::event_type* nobody_works_ = nullptr;  // the end of the context waits for it
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The operations that wait for permits of one policy or key, in the order of a queue. Beside the queue it holds the
 /// chains that stand here: each goes before all requests that arrived after it. It also holds the state of the sweep
@@ -175,4 +175,4 @@ private:
     std::unique_ptr<chain_line> chains_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The base of an element of a `list`, once for each list that it can be in at a time.
 template <class Tag>
@@ -90,4 +90,4 @@ private:
     hook anchor_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Null if `f` is empty. Throws `std::bad_alloc`.
 [[nodiscard]] std::shared_ptr<observer const> shared_observer(observer f);
@@ -44,4 +44,4 @@ private:
     time_point now_{};
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

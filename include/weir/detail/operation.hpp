@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 class operation;
 
@@ -145,4 +145,4 @@ public:
     }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Changes options by functions of the user, which run outside the lock. If another thread changed the options before
 /// the lock is taken again, the change starts again. The class counts the changes.
@@ -33,4 +33,4 @@ private:
     std::uint64_t made_ = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -22,7 +22,7 @@
 /// | `r.gives_up(since, now)`  | whether to drop the oldest request, which arrived at `since` and cannot be  |
 /// |                           | granted now                                                                 |
 /// | `r.next_event(since, now)`| when these results can change without an event; `never` if they cannot      |
-namespace weir::detail::order {
+namespace weir::inline v0_2::detail::order {
 
 class fifo {
 public:
@@ -166,4 +166,4 @@ private:
     std::variant<fifo, lifo, adaptive_lifo, codel> rule_;  // as `queue_order` has them
 };
 
-}  // namespace weir::detail::order
+}  // namespace weir::inline v0_2::detail::order

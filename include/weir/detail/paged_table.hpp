@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A hash table in pages, for many small entries that are inserted and erased often.
 ///
@@ -298,4 +298,4 @@ private:
     std::size_t pages_ = 1;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The command type of a policy without commands.
 struct no_command {
@@ -66,4 +66,4 @@ private:
     std::shared_ptr<runner> runner_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

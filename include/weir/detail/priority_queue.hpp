@@ -9,7 +9,7 @@
 #include <array>
 #include <cstddef>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The queue of `queue_order::priority`; its contract is at `arrival_queue`.
 ///
@@ -120,4 +120,4 @@ private:
     duration ageing_{};
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The newest options of an object that has several parts. A change is published here first and then applied to one
 /// part after the other, without the lock. The numbers of the versions tell each part which of two changes is newer.
@@ -47,4 +47,4 @@ private:
     version newest_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

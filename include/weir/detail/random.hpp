@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <exception>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Returns bits from `std::random_device`, whose exceptions it passes on; or the next number of the series that
 /// `begin_series` has begun.
@@ -56,4 +56,4 @@ private:
     std::uint64_t state_ = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 class context_user;
 struct in_registry;
@@ -39,4 +39,4 @@ private:
     list<entry, in_registry> entries_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

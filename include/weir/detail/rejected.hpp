@@ -4,7 +4,7 @@
 #include <weir/limiter_name.hpp>
 #include <weir/time.hpp>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The data of a rejection by one limiter, besides its error code.
 struct rejected {
@@ -16,4 +16,4 @@ struct rejected {
     amount capacity = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The executor of an object that may outlive its execution context.
 class revocable_executor {
@@ -81,4 +81,4 @@ private:
     std::shared_ptr<state> state_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The rules of a limiter: they grant, queue or reject requests, and determine the order and the reasons. A pure state
 /// machine: it takes the time as an argument, and uses no lock, clock, executor or handler.
@@ -299,4 +299,4 @@ private:
     }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 
 #include <concepts>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A room whose permits can be taken and put back one by one without it.
 template <class Room>
@@ -84,4 +84,4 @@ struct room_lock_of<Room, Host> {
 template <class Room, class Host>
 using room_lock = typename room_lock_of<Room, Host>::type;
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The result of a function that `run` calls, and the executor type of the coroutine that it returns.
 template <class T, class Executor>
@@ -174,7 +174,7 @@ concept runs_on = requires(Op const& op) {
     requires Op::template runs_on<Executor>;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail
 
 #ifdef WEIR_HAS_OWN_AWAITERS
 

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The queue of `queue_order::shares`; its contract is at `arrival_queue`. It also counts the permits of each
 /// partition. Report these events to it:
@@ -204,4 +204,4 @@ private:
     amount seats_ = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

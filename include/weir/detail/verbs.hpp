@@ -13,7 +13,7 @@
 
 /// The verbs of all limiters, chains, pools and reservations. A class that offers one gives the handle of its core and
 /// a start, such as `starts_to_enter`: the request with its limit, which the core decides.
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The default token of `async_enter` and functions like it: the executor's own default token, or else `use_await`.
 template <class Executor>
@@ -53,4 +53,4 @@ template <class Core, class Executor, class Start, class F>
     return max.count() == 0 ? max : request::between(1, max.count(), max.priority());
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

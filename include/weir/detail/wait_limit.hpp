@@ -2,7 +2,7 @@
 
 #include <weir/time.hpp>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The limit of a wait: a duration and an instant, whichever ends first.
 struct wait_limit {
@@ -10,4 +10,4 @@ struct wait_limit {
     time_point until = never;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -8,7 +8,7 @@
 #include <memory>
 #include <variant>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A histogram of waits that takes little memory while there are few: none before the first wait, a byte for each range
 /// up to 255 waits, 2 bytes up to 65,535, and then 8.
@@ -40,4 +40,4 @@ private:
         counts_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The needs of a waiting room, which its actor must meet now.
 struct needs {
@@ -85,4 +85,4 @@ private:
     std::uint64_t epoch_ = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

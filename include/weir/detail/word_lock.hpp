@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A lock of one word: a thread that finds it taken sleeps until it is free. Locking and unlocking take one atomic
 /// instruction each, without a call into the C library.
@@ -39,4 +39,4 @@ private:
     std::atomic<std::uint32_t> word_ = free;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

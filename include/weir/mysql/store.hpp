@@ -17,7 +17,7 @@
 
 /// Limiters that processes share through a MySQL or MariaDB server: MariaDB 10.5 or later, MySQL 8.0 or later. It is a
 /// separate library, `weir::mysql`, and needs OpenSSL.
-namespace weir::mysql {
+namespace weir::inline v0_2::mysql {
 
 namespace detail {
 class database;
@@ -138,4 +138,4 @@ using sliding_log = shared_sliding_log;
 /// A limit of permits in use, over all processes that use the name.
 using seats = shared_seats;
 
-}  // namespace weir::mysql
+}  // namespace weir::inline v0_2::mysql

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace weir::mysql {
+namespace weir::inline v0_2::mysql {
 
 /// The value of a question mark in a statement.
 using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
@@ -92,4 +92,4 @@ private:
     weir::seats line_;  // one transaction at a time
 };
 
-}  // namespace weir::mysql
+}  // namespace weir::inline v0_2::mysql

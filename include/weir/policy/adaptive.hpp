@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <variant>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The algorithm that changes the number of seats, and its options.
 using adaptive_options = std::variant<knee_options, gradient2_options, vegas_options, aimd_options>;
@@ -204,4 +204,4 @@ private:
 };
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

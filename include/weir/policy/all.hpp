@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// Several policies as one: it grants a request when all of them grant it. `Parts` is a tuple or a vector of them.
 ///
@@ -292,4 +292,4 @@ private:
     }
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 class any;
 
@@ -139,4 +139,4 @@ private:
     detail::chosen_at_run_time::policies<all_chosen> policy_;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

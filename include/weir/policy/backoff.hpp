@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The pauses after failures before the next attempt.
 struct backoff_options {
@@ -52,4 +52,4 @@ private:
 };
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// A queue with random access whose memory follows its size. No operation copies more than a block and the addresses of
 /// the blocks.
@@ -212,4 +212,4 @@ private:
     std::uint32_t blocks_ = 0;  // 0 for a ring
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 __extension__ using drops = __int128;  // holds sums of the largest options and times
 
@@ -169,4 +169,4 @@ private:
     amount capacity_;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

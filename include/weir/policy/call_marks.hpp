@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// Counts the permits in use that belong to long calls, such as streams and downloads.
 ///
@@ -97,4 +97,4 @@ private:
     amount turned_ = 0;  // released since the last mark
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// The rule of a log in which each grant counts until a window after it: the common part of `sliding_log` and
 /// `sliding_window`.
@@ -79,4 +79,4 @@ private:
     duration slice_;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

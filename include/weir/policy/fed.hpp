@@ -14,7 +14,7 @@
 #include <optional>
 #include <variant>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// Lets requests wait while the store does not reply, and rejects them with `errc::unavailable` in an outage. An outage
 /// begins with the fifth failed question in a row, or earlier with a question that fails a second or more after the
@@ -391,4 +391,4 @@ public:
 };
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// Seats that many processes share. All processes must use the same number and the same lease.
 struct shared_seats_options {
@@ -220,4 +220,4 @@ private:
 };
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The times at which windows begin.
 enum class window_alignment : std::uint8_t {
@@ -133,4 +133,4 @@ private:
 using fixed_window = ruled<fixed_window_rule>;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// Measures how long permits have been held, for `seats` with `max_hold`.
 ///
@@ -66,4 +66,4 @@ private:
     std::uint32_t unreported_ = 0;  // the first unreported one in the ring, or 0
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// An algorithm that finds the fewest seats with which the service reaches its throughput, and adds a few: the knee of
 /// the throughput as a function of the number.
@@ -80,4 +80,4 @@ private:
     time_point next_probe_ = never;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -5,7 +5,7 @@
 #include <weir/policy/rule.hpp>
 #include <weir/rate.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The options of `leaky_bucket`.
 struct leaky_bucket_options {
@@ -111,4 +111,4 @@ private:
 using leaky_bucket = ruled<leaky_bucket_rule>;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

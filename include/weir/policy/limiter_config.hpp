@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace detail {
 
 template <class... Policies>
@@ -107,4 +107,4 @@ public:
 /// defaults.
 [[nodiscard]] std::string to_string(limiter_config const& config);
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

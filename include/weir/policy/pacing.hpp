@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// A rate in whole numbers. Time and permits are counted in the same ticks, which are so short that a nanosecond, and
 /// the time of a permit at this rate, are whole numbers of ticks. Only the conversion to an instant is rounded, so
@@ -65,4 +65,4 @@ private:
     std::int64_t per_permit_;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

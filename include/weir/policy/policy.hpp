@@ -10,7 +10,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The note that a policy attaches to a grant, and that the limiter passes back when the permit is released. Only the
 /// policy interprets it: as the number of a log entry, an index of a table, or a start time.
@@ -270,4 +270,4 @@ concept lending_policy = fed_policy<P> && requires(P const& c, ticket t, time_po
 };
 // clang-format on
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// A policy in two parts: a constant rule, which many states can share, and a state as small as the rule allows.
 ///
@@ -274,4 +274,4 @@ template <class Policy>
 using rule_of_t = typename rule_of<Policy>::type;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

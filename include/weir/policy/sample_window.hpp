@@ -5,7 +5,7 @@
 
 #include <optional>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// Combines all permits released in a window into one sample, because single latencies vary too much.
 ///
@@ -52,4 +52,4 @@ private:
     amount in_flight_ = 0;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The options of the algorithm that finds the knee of the throughput: see `policy::knee`.
 struct knee_options {
@@ -284,4 +284,4 @@ private:
 };
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

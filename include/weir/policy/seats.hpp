@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The options of `seats`.
 struct seats_options {
@@ -123,4 +123,4 @@ private:
 };
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -3,7 +3,7 @@
 #include <weir/policy/seat_algorithms.hpp>
 #include <weir/time.hpp>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// Measures the latency, the number of calls in progress and the throughput under one number of seats, after the effect
 /// of another number is over.
@@ -58,4 +58,4 @@ private:
     double dropped_time_ = 0;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

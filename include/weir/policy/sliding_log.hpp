@@ -2,7 +2,7 @@
 
 #include <weir/policy/cooling_log.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The options of `sliding_log`.
 struct sliding_log_options {
@@ -44,4 +44,4 @@ private:
 using sliding_log = ruled<sliding_log_rule>;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -2,7 +2,7 @@
 
 #include <weir/policy/cooling_log.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The options of `sliding_window`.
 struct sliding_window_options {
@@ -56,4 +56,4 @@ private:
 using sliding_window = ruled<sliding_window_rule>;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

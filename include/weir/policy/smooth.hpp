@@ -9,7 +9,7 @@
 #include <concepts>
 #include <limits>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// The value of idleness: how many permits are saved while no request comes, and their cost afterwards. Pass your own
 /// curve to `smooth`.
@@ -254,4 +254,4 @@ bool smooth_rule<Curve>::refund(state_type& before, amount n, ticket t,
     return true;
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -2,7 +2,7 @@
 
 #include <weir/policy/smooth.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The options of `smooth_bursty`.
 struct smooth_bursty_options {
@@ -54,4 +54,4 @@ extern template class smooth_rule<bursty_curve>;
 using smooth_bursty = smooth<bursty_curve>;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

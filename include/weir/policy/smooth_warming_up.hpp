@@ -2,7 +2,7 @@
 
 #include <weir/policy/smooth.hpp>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The options of `smooth_warming_up`.
 struct smooth_warming_up_options {
@@ -60,4 +60,4 @@ extern template class smooth_rule<warm_up_curve>;
 using smooth_warming_up = smooth<warm_up_curve>;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The order in which a pool uses idle objects.
 enum class reuse : std::uint8_t {
@@ -359,4 +359,4 @@ inline ticket stock::take(amount, time_point now) noexcept {
 }
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

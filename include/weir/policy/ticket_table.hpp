@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 /// Combines the tickets of several parts into one: a row for each permit in use holds the ticket of each part.
 class ticket_table {
@@ -63,4 +63,4 @@ private:
     std::size_t used_ = 0;
 };
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

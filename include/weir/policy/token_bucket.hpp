@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The way in which a bucket is refilled.
 enum class refill : std::uint8_t {
@@ -154,4 +154,4 @@ private:
 using token_bucket = ruled<token_bucket_rule>;
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-namespace weir::redis {
+namespace weir::inline v0_2::redis {
 
 /// The errors that a Redis server returns for a question. In all cases except `protocol` it has granted nothing.
 /// Connection errors have the codes of the system and of Asio.
@@ -46,7 +46,7 @@ enum class errc {
 /// Returns the `error_code` of `e`.
 [[nodiscard]] error_code make_error_code(errc e) noexcept;
 
-}  // namespace weir::redis
+}  // namespace weir::inline v0_2::redis
 
 template <>
 struct boost::system::is_error_code_enum<weir::redis::errc> : std::true_type {};

@@ -17,7 +17,7 @@
 
 /// Limiters that processes share through a Redis server, Redis 7.0 or later. It is a separate library, `weir::redis`,
 /// and needs hiredis.
-namespace weir::redis {
+namespace weir::inline v0_2::redis {
 
 namespace detail {
 class client;
@@ -123,4 +123,4 @@ using sliding_log = shared_sliding_log;
 /// A limit of permits in use, over all processes that use the name.
 using seats = shared_seats;
 
-}  // namespace weir::redis
+}  // namespace weir::inline v0_2::redis

@@ -22,7 +22,7 @@
 #include <utility>
 #include <variant>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 namespace detail {
 
@@ -295,4 +295,4 @@ struct detail::with_timer<basic_shared_interval<Executor, Before>, Timer> {
     using type = basic_shared_interval<Executor, Timer>;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 namespace detail {
 
@@ -226,4 +226,4 @@ private:
 /// A store in the memory of this process, for tests, on real time.
 using memory_store = basic_memory_store<>;
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

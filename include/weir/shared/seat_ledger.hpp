@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The seats of one name, as a store keeps them: the implementation of `store::async_hold`, at times in microseconds on
 /// the clock of the store.
@@ -52,4 +52,4 @@ private:
     std::int64_t fence_ = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -26,7 +26,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 namespace detail {
 
@@ -223,4 +223,4 @@ struct detail::with_timer<basic_shared_seats<Executor, Before>, Timer> {
     using type = basic_shared_seats<Executor, Timer>;
 };
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 /// The interface of a store: it keeps the state of limiters that many processes share, such as in a database. It grants
 /// permits by one clock. It does not manage the waiting requests; the limiter in each process does.
@@ -90,4 +90,4 @@ namespace detail {
 void check_shared(std::string_view where, store const* e, std::string const& name);
 
 }  // namespace detail
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -12,7 +12,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 namespace {
 
@@ -118,4 +118,4 @@ void any_queue::prepare_groups(operation const& op) {
         grouped_->prepare(op);
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

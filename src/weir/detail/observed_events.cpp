@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 namespace {
 
@@ -63,4 +63,4 @@ void observed_events::report(operation_list& ended) noexcept {
     *this = {};
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <variant>
 
-namespace weir::detail::order {
+namespace weir::inline v0_2::detail::order {
 
 void any::configure(queue_options const& options, time_point oldest) noexcept {
     if (rule_.index() != static_cast<std::size_t>(options.order)) {
@@ -50,4 +50,4 @@ time_point any::other_next_event(time_point since, time_point now) const noexcep
     return std::visit([&](auto const& rule) { return rule.next_event(since, now); }, rule_);
 }
 
-}  // namespace weir::detail::order
+}  // namespace weir::inline v0_2::detail::order

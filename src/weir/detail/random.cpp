@@ -3,7 +3,7 @@
 #include <atomic>
 #include <random>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 namespace {
 
 std::atomic<std::uint64_t> series = 0;  // 0: no series
@@ -21,4 +21,4 @@ void begin_series(std::uint64_t seed) noexcept {
     series.store(mix_bits(seed) | 1, std::memory_order_relaxed);
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

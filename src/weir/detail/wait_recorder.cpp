@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 void wait_recorder::add(duration wait) noexcept {
     auto const range = wait_histogram::range_of(wait);
@@ -51,4 +51,4 @@ void wait_recorder::widen() {
         widen_to<std::uint64_t>();
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -1,6 +1,6 @@
 #include <weir/detail/wakeup.hpp>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 bool wakeup::update(needs const& n) noexcept {
     bool const wanted = n.due || n.waiting != held_ || must_move_timer(n);
@@ -71,4 +71,4 @@ void wakeup::update_rest() noexcept {
     at_rest_ = !held_ && !step_missing_ && timer_at_ == never;
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

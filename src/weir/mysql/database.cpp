@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::mysql::detail {
+namespace weir::inline v0_2::mysql::detail {
 namespace {
 
 namespace asio = boost::asio;
@@ -298,4 +298,4 @@ asio::awaitable<void> database::install() {
     }
 }
 
-}  // namespace weir::mysql::detail
+}  // namespace weir::inline v0_2::mysql::detail

@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-namespace weir::mysql::detail {
+namespace weir::inline v0_2::mysql::detail {
 
 /// The connections of a store, and its statements. Coroutines that use it keep it alive.
 class database : public std::enable_shared_from_this<database> {
@@ -69,4 +69,4 @@ private:
 /// Returns whether the server rolled the statement back in a deadlock, so that it can be repeated.
 [[nodiscard]] bool is_deadlock(error_code const& ec) noexcept;
 
-}  // namespace weir::mysql::detail
+}  // namespace weir::inline v0_2::mysql::detail

@@ -18,7 +18,7 @@
 
 #include <utility>
 
-namespace weir::mysql::detail {
+namespace weir::inline v0_2::mysql::detail {
 namespace {
 
 namespace asio = boost::asio;
@@ -244,4 +244,4 @@ void session::note_time(std::int64_t now) noexcept {
     time_read_ = clock::now();
 }
 
-}  // namespace weir::mysql::detail
+}  // namespace weir::inline v0_2::mysql::detail

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::mysql::detail {
+namespace weir::inline v0_2::mysql::detail {
 
 /// The settings of sessions.
 struct settings {
@@ -130,4 +130,4 @@ private:
     clock::time_point time_read_{};
 };
 
-}  // namespace weir::mysql::detail
+}  // namespace weir::inline v0_2::mysql::detail

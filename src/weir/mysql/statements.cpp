@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace weir::mysql::detail {
+namespace weir::inline v0_2::mysql::detail {
 namespace {
 
 using parameter = statement_text::parameter;
@@ -287,4 +287,4 @@ policy::fed::answer answer_of(std::uint64_t id, policy::fed::question const& q,
     return {.granted = q.min, .wait = microseconds(value), .since = *time + value};
 }
 
-}  // namespace weir::mysql::detail
+}  // namespace weir::inline v0_2::mysql::detail

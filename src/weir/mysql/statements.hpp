@@ -10,7 +10,7 @@
 
 // The statements for the server. All times are microseconds since 1970. All numbers are whole and fit 64 bits.
 
-namespace weir::mysql::detail {
+namespace weir::inline v0_2::mysql::detail {
 
 /// A statement with named parameters, as it is prepared: each `:name` in the text becomes a `?`.
 class statement_text {
@@ -84,4 +84,4 @@ private:
 /// The SQL expression for the time of the server.
 inline constexpr std::string_view now_text = "timestampdiff(microsecond,'1970-01-01',sysdate(6))";
 
-}  // namespace weir::mysql::detail
+}  // namespace weir::inline v0_2::mysql::detail

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace weir::mysql {
+namespace weir::inline v0_2::mysql {
 
 namespace asio = boost::asio;
 
@@ -34,4 +34,4 @@ asio::awaitable<void> store::install() {
     co_await asio::co_spawn(strand, database->install(), asio::deferred);
 }
 
-}  // namespace weir::mysql
+}  // namespace weir::inline v0_2::mysql

@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::mysql {
+namespace weir::inline v0_2::mysql {
 namespace {
 
 namespace asio = boost::asio;
@@ -214,4 +214,4 @@ asio::awaitable<void> strict_interval::insert_at_most(std::string sql, std::vect
     }
 }
 
-}  // namespace weir::mysql
+}  // namespace weir::inline v0_2::mysql

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,4 +160,4 @@ void adaptive::end_trials(time_point granted, bool served) noexcept {
     set_number();
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

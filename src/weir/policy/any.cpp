@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 using policies = detail::chosen_at_run_time::policies<all_chosen>;
@@ -69,4 +69,4 @@ void any::take_over(any& before, time_point now) {
                policy_);
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 void validate(std::string_view where, backoff_options const& retry) {
     using detail::check_duration;
@@ -27,4 +27,4 @@ void backoff::failed(std::uint32_t seen, time_point now) noexcept {
     retry_at_ = jitter_.after(later(now, delay), more, now);
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 // Returns a * m / d, rounded down, if the product would overflow: m and d are below 2^126.
@@ -67,4 +67,4 @@ time_point interval_bucket::when(time_point beat, drops lacking) const noexcept 
                : time_point(duration(static_cast<duration::rep>(at)));
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

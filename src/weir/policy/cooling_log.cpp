@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 // A key that is used rarely takes little memory.
@@ -165,4 +165,4 @@ bool cooling_log::refund(state_type& s, amount n, ticket t, time_point now) cons
     return removed != 0;
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

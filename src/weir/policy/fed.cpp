@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace {
 
 __extension__ using wide = __int128;
@@ -526,4 +526,4 @@ fed_log::fed_log(options_type const& options)
     : fed((validate_log(options), options), shared_bucket::log_of(options)) {}
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

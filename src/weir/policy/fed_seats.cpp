@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 void validate(shared_seats_options const& o) {
     constexpr std::string_view where = "shared seats";
@@ -272,4 +272,4 @@ shared_seats_stats fed_seats::fed_stats() const noexcept {
 }
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

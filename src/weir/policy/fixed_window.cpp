@@ -2,7 +2,7 @@
 
 #include "../check_option.hpp"
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 fixed_window_options const& checked(fixed_window_options const& options) {
@@ -79,4 +79,4 @@ time_point fixed_window_rule::when(state_type const& w, amount too_many) const n
     return later(w.began, times(options_.window, windows));
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -4,7 +4,7 @@
 #include <bit>
 #include <new>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 std::uint32_t place_of(ticket t) noexcept {
@@ -120,4 +120,4 @@ void hold_watch::add_chunk() {
     }
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

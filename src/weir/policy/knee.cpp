@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 using std::chrono::hours;
@@ -245,4 +245,4 @@ void knee::start_with(amount n, time_point now) noexcept {
     restart_window(now);
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -2,7 +2,7 @@
 
 #include "../check_option.hpp"
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 leaky_bucket_options const& checked(leaky_bucket_options const& options) {
@@ -36,4 +36,4 @@ void leaky_bucket_rule::take_over(state_type& s, leaky_bucket_rule const& old,
     }
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

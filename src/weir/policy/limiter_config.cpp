@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 template <>
 inline constexpr std::array<std::string_view, 3> detail::names_of<carry_over>{
@@ -292,4 +292,4 @@ std::string to_string(limiter_config const& config) {
     return std::visit([](auto const& options) { return written(options); }, config.options);
 }
 
-}  // namespace weir
+}  // namespace weir::inline v0_2

@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 using ticks = pacing::ticks;
@@ -55,4 +55,4 @@ pacing::ticks pacing::permits_from(pacing const& other, ticks t) const noexcept 
     return converted(t, other.per_permit_, per_permit_);
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 duration longest_window(duration least) noexcept {
@@ -53,4 +53,4 @@ void sample_window::begin(time_point now) noexcept {
     served_ = count_ = in_flight_ = 0;
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

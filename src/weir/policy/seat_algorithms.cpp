@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 constexpr double least_smoothing = 0.001;
@@ -287,4 +287,4 @@ void gradient2::start_with(amount n) noexcept {
     limit_ = clamped(options_, static_cast<double>(n));
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -2,7 +2,7 @@
 
 #include "../check_option.hpp"
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 constexpr amount most_watched = 1 << 24;
@@ -23,4 +23,4 @@ seats::seats(options_type const& options)
     : ruled(options),
       watch_(timed() ? hold_watch(static_cast<std::size_t>(options.seats)) : hold_watch()) {}
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 constexpr double much_variance = 0.25;
@@ -85,4 +85,4 @@ double settled_window::throughput() const noexcept {
     return sum_ > 0 ? in_progress() * sum_ / (sum_ + dropped_time_) / latency() : 0;
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

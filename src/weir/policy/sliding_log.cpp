@@ -2,7 +2,7 @@
 
 #include "../check_option.hpp"
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 cooling_log log_of(sliding_log_options const& options) {
@@ -17,4 +17,4 @@ cooling_log log_of(sliding_log_options const& options) {
 sliding_log_rule::sliding_log_rule(options_type const& options)
     : cooling_log(log_of(options)), options_(options) {}
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -2,7 +2,7 @@
 
 #include "../check_option.hpp"
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 cooling_log log_of(sliding_window_options const& options) {
@@ -18,4 +18,4 @@ cooling_log log_of(sliding_window_options const& options) {
 sliding_window_rule::sliding_window_rule(options_type const& options)
     : cooling_log(log_of(options)), options_(options) {}
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -2,7 +2,7 @@
 
 #include "../check_option.hpp"
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 bursty_curve::bursty_curve(options_type const& options)
     : max_burst_(options.max_burst), initial_(options.initial) {
@@ -16,4 +16,4 @@ bursty_curve::bursty_curve(options_type const& options)
 
 template class smooth_rule<bursty_curve>;
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

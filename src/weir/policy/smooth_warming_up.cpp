@@ -2,7 +2,7 @@
 
 #include "../check_option.hpp"
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 smooth_warming_up_options const& checked(smooth_warming_up_options const& options) {
@@ -31,4 +31,4 @@ warm_up_curve::warm_up_curve(options_type const& options)
 
 template class smooth_rule<warm_up_curve>;
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace weir {
+namespace weir::inline v0_2 {
 namespace {
 
 constexpr amount most_watched = 1 << 24;
@@ -286,4 +286,4 @@ void stock::close() noexcept {
 }
 
 }  // namespace policy
-}  // namespace weir
+}  // namespace weir::inline v0_2

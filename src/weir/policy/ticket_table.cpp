@@ -4,7 +4,7 @@
 #include <limits>
 #include <new>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 
 ticket ticket_table::add(amount n) noexcept {
     if (free_ == 0) {
@@ -48,4 +48,4 @@ ticket ticket_table::find(ticket own, std::size_t part) const noexcept {
     return 0;
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

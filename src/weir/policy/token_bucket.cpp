@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace weir::policy {
+namespace weir::inline v0_2::policy {
 namespace {
 
 amount burst_of(token_bucket_options const& options) {
@@ -67,4 +67,4 @@ token_bucket_rule::state_type token_bucket_rule::filled(drops level, time_point 
         interval_bucket::state{beat, static_cast<amount>(std::min(level, most))})};
 }
 
-}  // namespace weir::policy
+}  // namespace weir::inline v0_2::policy

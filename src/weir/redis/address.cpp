@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 namespace {
 
 [[noreturn]] void reject(std::string_view why) {
@@ -141,4 +141,4 @@ address address::parse(std::string_view url) {
     reject("must start with redis:// or unix:");
 }
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

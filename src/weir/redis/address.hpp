@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 
 /// The parts of a URL: see `options::url`.
 struct address {
@@ -19,4 +19,4 @@ struct address {
     static address parse(std::string_view url);
 };
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 namespace {
 
 namespace asio = boost::asio;
@@ -390,4 +390,4 @@ void client::arm(time_point at) {
     armed_ = at;
 }
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

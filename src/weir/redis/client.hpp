@@ -26,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 
 /// The commands of a store to its server, and the connection.
 ///
@@ -133,4 +133,4 @@ private:
     reply failure_;  // the error of the last attempt; `backoff_` gives the time of the next
 };
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

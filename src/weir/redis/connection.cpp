@@ -17,7 +17,7 @@
 #include <new>
 #include <utility>
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 namespace {
 
 namespace asio = boost::asio;
@@ -385,4 +385,4 @@ void connection::abandon() noexcept {
     executor_ = {};
 }
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

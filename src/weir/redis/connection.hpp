@@ -25,7 +25,7 @@
 
 struct redisAsyncContext;
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 
 /// Returns the current time of the clock that connections use.
 [[nodiscard]] inline time_point clock_time() noexcept {
@@ -153,4 +153,4 @@ private:
     std::vector<std::size_t> sizes_;
 };
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace weir::redis {
+namespace weir::inline v0_2::redis {
 namespace {
 
 class category final : public boost::system::error_category {
@@ -93,4 +93,4 @@ error_code detail::error_of(std::string_view text) noexcept {
     return errc::rejected;
 }
 
-}  // namespace weir::redis
+}  // namespace weir::inline v0_2::redis

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 
 /// The result of a command: a reply, or an error.
 struct reply {
@@ -23,4 +23,4 @@ struct reply {
 /// Returns the error code for an error reply of the server.
 [[nodiscard]] error_code error_of(std::string_view text) noexcept;
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

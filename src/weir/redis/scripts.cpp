@@ -10,7 +10,7 @@
 #include <chrono>
 #include <initializer_list>
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 namespace {
 
 using namespace std::string_view_literals;
@@ -346,4 +346,4 @@ policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexc
             .since = granted != 0 ? now + wait : 0};
 }
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

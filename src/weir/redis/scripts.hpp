@@ -15,7 +15,7 @@
 // The scripts for the server. All times are microseconds since 1970. All numbers are whole and below 2^53, because a
 // script counts in doubles.
 
-namespace weir::redis::detail {
+namespace weir::inline v0_2::redis::detail {
 
 /// The scripts. A key expires a while after it stopped to matter.
 ///
@@ -58,4 +58,4 @@ void validate(policy::shared_bucket const& b);
 [[nodiscard]] policy::fed_seats::answer answer_of(reply& said,
                                                   policy::fed_seats::question const& q) noexcept;
 
-}  // namespace weir::redis::detail
+}  // namespace weir::inline v0_2::redis::detail

@@ -11,7 +11,7 @@
 
 #include <utility>
 
-namespace weir::redis {
+namespace weir::inline v0_2::redis {
 
 namespace asio = boost::asio;
 
@@ -63,4 +63,4 @@ asio::awaitable<void> store::check(std::string name) {
         throw boost::system::system_error(said.error, "weir::redis: " + said.text);
 }
 
-}  // namespace weir::redis
+}  // namespace weir::inline v0_2::redis

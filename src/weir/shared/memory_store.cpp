@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 namespace {
 
 __extension__ using wide = __int128;
@@ -112,4 +112,4 @@ void sliding_log_row::give_back(store::give_back const& what, std::int64_t now) 
         grants_.erase(first, first + what.count);
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

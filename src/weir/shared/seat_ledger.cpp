@@ -8,7 +8,7 @@
 #include <iterator>
 #include <limits>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 namespace {
 
 // Parses a number at the start of `text`, and removes it with the character that ends it.
@@ -113,4 +113,4 @@ std::optional<seat_ledger> seat_ledger::parse(std::string_view text) {
     return made;
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace weir {
+namespace weir::inline v0_2 {
 
 void store::validate(policy::shared_bucket const& b) const {
     if (b.window != 0)
@@ -27,4 +27,4 @@ void check_shared(std::string_view where, store const* e, std::string const& nam
 }
 
 }  // namespace detail
-}  // namespace weir
+}  // namespace weir::inline v0_2

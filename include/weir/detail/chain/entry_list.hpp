@@ -9,7 +9,7 @@
 #include <memory>
 #include <new>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Up to `most` entries of a chain, without an allocation. Only the needed entries are constructed.
 template <std::size_t most>
@@ -35,4 +35,4 @@ private:
     std::size_t size_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

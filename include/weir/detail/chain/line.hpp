@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The waiting chains of a limiter: all chains that name it, and the chains in its queue.
 class chain_line {
@@ -83,4 +83,4 @@ private:
     call_list& calls_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

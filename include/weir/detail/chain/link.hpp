@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The key of a limiter that does not distinguish its clients: none.
 struct anybody {
@@ -128,4 +128,4 @@ private:
     [[no_unique_address]] Who who_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

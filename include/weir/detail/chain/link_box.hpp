@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A link of a chain, of any type. One of at most `room` bytes needs no allocation.
 template <std::size_t room>
@@ -80,4 +80,4 @@ private:
     alignas(std::max_align_t) mutable std::array<std::byte, room> bytes_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

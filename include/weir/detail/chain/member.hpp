@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The time of a section that takes the locks of several limiters. The clock is read once, when a limiter needs the time
 /// first; a limiter with another clock reads its own.
@@ -127,4 +127,4 @@ protected:
     ~chain_member() = default;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

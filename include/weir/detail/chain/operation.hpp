@@ -16,7 +16,7 @@
 #include <optional>
 #include <span>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 class chain_core;
 class chain_member;
@@ -92,4 +92,4 @@ protected:
 /// Chains that a thread has called, and owes a claim.
 using call_list = list<chain_operation, in_calls>;
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

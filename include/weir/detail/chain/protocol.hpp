@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <span>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 struct wait_limit;
 
@@ -88,4 +88,4 @@ extern thread_local constinit call_list* owed_by_this_thread;
 /// Releases permits of several limiters in one section, used or not; then they are empty.
 void leave_together(std::span<permit> parts, bool used) noexcept;
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The requests of a chain to each of its limiters. It does not keep `links`. `Entries` is a list that is constructed
 /// from their number, and `Links` can name its members.
@@ -136,4 +136,4 @@ private:
     wait_limit limit_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

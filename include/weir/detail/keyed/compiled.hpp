@@ -20,14 +20,14 @@
 
 #include <memory>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 template <class Key, class Rule>
 using any_keyed_room = keyed_room<Key, key_hash, Rule, any_queue>;
 template <class Key, class Rule, class Timer>
 using any_keyed_core = core<any_keyed_room<Key, Rule>, any_host<Timer>>;
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail
 
 // The limiters by `Key`, and lookups of keys as a `Like`: see detail/compiled.hpp.
 

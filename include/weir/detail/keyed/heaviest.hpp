@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The counts of one part of a limiter.
 template <class Key>
@@ -78,4 +78,4 @@ template <class Key, class PartOf>
     return all;
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

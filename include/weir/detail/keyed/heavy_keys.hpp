@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The most frequent keys of a limiter, with the number of their rejections.
 template <class Key>
@@ -88,4 +88,4 @@ private:
     heavy_hitters<kept> counted_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

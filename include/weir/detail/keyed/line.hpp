@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// An operation that waits for permits of one key.
 class keyed_operation : public operation {
@@ -59,4 +59,4 @@ struct keyed_line : line<Queue>, list_hook<in_lines>, due_hook {
     friend bool operator<(keyed_line const& a, keyed_line const& b) noexcept { return a.at < b.at; }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The room of a limiter by key, with the functions that concern one key or its table.
 template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
@@ -127,4 +127,4 @@ private:
     std::uint64_t queueing_version_ = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

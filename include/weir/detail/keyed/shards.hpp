@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 inline constexpr std::uint32_t most_shards = 1024;
 
@@ -218,4 +218,4 @@ private:
     std::size_t own_ = 0;  // a power of two
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 template <class Rule, class Hash>
 struct shard_options {
@@ -335,4 +335,4 @@ private:
     heavy_keys<Key> heavy_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Whether a `Like` is converted to a small key before it is looked up: numbers are.
 template <class Key, class Like>
@@ -128,4 +128,4 @@ private:
     wait_limit limit_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A key to look up, of any type that compares with the keys, and its hash.
 template <class Like>
@@ -315,4 +315,4 @@ private:
     table_type table_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

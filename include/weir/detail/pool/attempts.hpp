@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The part of a job in the attempts to make objects.
 struct attempt {
@@ -83,4 +83,4 @@ private:
     shared_failure failure_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -12,7 +12,7 @@
 
 /// The functions that the user of a pool supplies: one makes an object, one checks it. The pool stores both as
 /// functions that return an awaitable.
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The result type of awaiting an `R`: `R` is an awaitable, or an Asio operation that has not started.
 template <class R>
@@ -81,4 +81,4 @@ template <class T, class F>
     };
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

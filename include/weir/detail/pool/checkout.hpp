@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// An operation that waits for an object.
 class checkout_operation : public operation {
@@ -90,4 +90,4 @@ private:
     wait_limit limit_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 struct in_supplier;
 
@@ -101,4 +101,4 @@ private:
     std::optional<Timer> timer_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

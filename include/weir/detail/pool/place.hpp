@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Calls `f(stock)` under the lock of the pool's limiter. `f` makes no object available.
 template <class Core, class F>
@@ -82,4 +82,4 @@ private:
     std::unique_ptr<item_type> item_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -35,7 +35,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The object that is notified of the end of a checkout.
 class checkout_listener {
@@ -511,4 +511,4 @@ private:
     std::optional<registry::entry> entry_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

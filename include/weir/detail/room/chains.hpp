@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The fourth layer of a room: the requests of chains, with the contract of `chain_member`. The chain decides; a room
 /// tells whether it allows the chain, and holds the chain's position in a line.
@@ -182,4 +182,4 @@ private:
     }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

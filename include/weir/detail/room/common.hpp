@@ -12,7 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The parts that all lines of a limiter share.
 struct common_parts {
@@ -105,4 +105,4 @@ private:
     std::uint64_t repriced_ = 0;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

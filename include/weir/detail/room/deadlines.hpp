@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The deadlines of the waiting operations of a limiter, in a wheel that is allocated for the first of them. All keys
 /// of a keyed limiter share one.
@@ -51,4 +51,4 @@ private:
     std::unique_ptr<wheel> wheel_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

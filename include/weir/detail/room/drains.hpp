@@ -3,7 +3,7 @@
 #include <weir/detail/operation.hpp>
 #include <weir/detail/room/observers.hpp>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The operations that wait until a limiter is idle: all permits are released, and no request waits.
 class drains : public observers {
@@ -28,4 +28,4 @@ public:
     }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

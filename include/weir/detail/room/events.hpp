@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The sixth layer of a room: the events that concern all waiting operations, and the work that is due without a call.
 template <class Slots>
@@ -221,4 +221,4 @@ private:
     }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

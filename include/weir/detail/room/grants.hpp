@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The first layer of a room: its policies, the pause, which requests are admitted, and the permits in use. It takes
 /// permits from a policy and counts them. It is independent of waiting requests.
@@ -229,4 +229,4 @@ private:
     detail::counters counters_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The third layer of a room: the service of its lines. It decides when a waiting request is granted, or leaves without
 /// permits, and why: its patience ended, the order drops it, or a sweep finds that it cannot stay. It does not decide
@@ -250,4 +250,4 @@ private:
     time_point last_alarm_ = time_point::min();
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

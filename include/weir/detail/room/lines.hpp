@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The second layer of a room: the requests that wait in lines. They enter a line and leave it with an outcome. It does
 /// not decide when.
@@ -192,4 +192,4 @@ private:
     common_parts parts_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Operations that wait for an event of a limiter, and not for permits. They complete in order of arrival. A derived
 /// class decides when the event has occurred. This class decides on the other ends of a wait: the operation is
@@ -91,4 +91,4 @@ private:
     operation_list line_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

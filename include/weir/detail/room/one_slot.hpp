@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The slots of a limiter without keys: one, which has a policy and a line. It also defines the contract of slots, by
 /// which a `room` finds the policy and the line of a request. `who` is nothing here, and a key in `key_slots`.
@@ -125,4 +125,4 @@ private:
     line_type line_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

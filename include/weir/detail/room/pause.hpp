@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A time in which a limiter grants nothing. Its policy is not affected, and continues to free permits.
 class pause {
@@ -59,4 +59,4 @@ private:
     time_point end_ = over;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

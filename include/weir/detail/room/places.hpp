@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The bounds of a queue: decides whether there is space for a newcomer, and which requests are dropped for it. First
 /// `find` decides; after the newcomer has joined, `evict` names the requests that make way.
@@ -68,4 +68,4 @@ private:
     operation* first_to_go_ = nullptr;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -12,7 +12,7 @@
 
 #include <stdexcept>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The fifth layer of a room: the permits in use, and the operations that wait for events of permits and not for the
 /// permits themselves: `drains` and `watchers`.
@@ -157,4 +157,4 @@ private:
     [[no_unique_address]] typename Slots::watchers_type watchers_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

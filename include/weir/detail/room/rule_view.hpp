@@ -6,7 +6,7 @@
 #include <weir/policy/rule.hpp>
 #include <weir/time.hpp>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// A rule and one of its states, seen as a policy: a `policy::ruled` that owns neither of them.
 template <limiting_rule Rule>
@@ -56,4 +56,4 @@ private:
     state_type& state_;
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

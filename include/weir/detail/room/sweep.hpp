@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The effect of an event on the requests that were in a queue before it: the limiter is closed, all are cancelled,
 /// or their grant times change. The sweep walks through the queue once, from the oldest request on, in portions. It
@@ -127,4 +127,4 @@ private:
     bool is_owed_ = false;  // another walk, since a debt came during this one
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// Returns when to wake up for the head of the queue, which asks for `head`: as soon as it can be granted, after the
 /// pause `p`, or when to ask again if that is unknown. But if the policy makes up for late grants, the wake-ups are at
@@ -33,4 +33,4 @@ template <class Policy>
     return at;
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

@@ -11,7 +11,7 @@
 
 #include <optional>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 /// The type of the events that a policy reports to its watchers.
 template <class Policy>
@@ -139,4 +139,4 @@ public:
     [[nodiscard]] static time_point next_event(nothing) noexcept { return never; }
 };
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

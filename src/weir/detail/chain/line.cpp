@@ -1,7 +1,7 @@
 #include <weir/detail/chain/line.hpp>
 #include <weir/detail/chain/operation.hpp>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 void chain_line::enter_queue(chain_entry& e) noexcept {
     queued_.insert(e);
@@ -22,4 +22,4 @@ void chain_line::remove_overdue(chain_entry& e) noexcept {
     overdue_.erase(overdue_.iterator_to(e));
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail

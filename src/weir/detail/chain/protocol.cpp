@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::detail {
+namespace weir::inline v0_2::detail {
 
 thread_local constinit call_list* owed_by_this_thread = nullptr;
 
@@ -469,4 +469,4 @@ void leave_together(std::span<permit> parts, bool used) noexcept {
         core->serve(here.time());
 }
 
-}  // namespace weir::detail
+}  // namespace weir::inline v0_2::detail
