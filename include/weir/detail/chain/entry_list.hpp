@@ -17,7 +17,7 @@ class entry_list {
 public:
     explicit entry_list(std::size_t n) noexcept : size_(n) {
         BOOST_ASSERT(n <= most);
-        std::uninitialized_value_construct_n(data(), n);
+        std::uninitialized_default_construct_n(data(), n);
     }
     entry_list(entry_list const&) = delete;
     entry_list& operator=(entry_list const&) = delete;

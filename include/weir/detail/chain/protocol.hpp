@@ -57,9 +57,12 @@ inline constexpr int most_claims_in_a_turn = 16;
 
 /// The outcome of a request that does not wait. If it is neither granted nor rejected, waiting might help.
 struct chain_answer {
+    explicit chain_answer(bool is_granted) noexcept : granted(is_granted) {}
+    chain_answer(error_code ec, chain_rejected const& what) noexcept : error(ec), rejected(what) {}
+
     bool granted = false;  // the permits are in the entries
-    error_code error = {};
-    chain_rejected rejected = {};
+    error_code error;
+    chain_rejected rejected;
 };
 
 /// Makes entries of the members of a chain, in the order of the locks. The requests to a limiter that is named more

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 namespace weir::inline v0_2::detail {
@@ -81,7 +82,10 @@ public:
             e.granted = this->grant_after_wait(s, e.count, e.since, now, account);
         } else {
             slots().count(s, false, who...);
-            e.granted = this->grant_at_once(s, e.count, now, account);
+            BOOST_ASSERT(!e.granted);
+            // Constructed in its place: a copy would have to wait for its stores.
+            ::new (static_cast<void*>(&e.granted))
+                permit(this->grant_at_once(s, e.count, now, account));
         }
         return true;
     }

@@ -1,6 +1,8 @@
 #include <weir/detail/chain/protocol.hpp>
 #include <weir/detail/wait_limit.hpp>
 
+#include "survey.hpp"
+
 #include <boost/asio/error.hpp>
 #include <boost/container/static_vector.hpp>
 
@@ -61,64 +63,6 @@ public:
 private:
     for_each_limiter<chain_core*> cores_;
     section_time mutable time_;
-};
-
-// The replies of the limiters of a chain.
-struct survey {
-    survey(std::span<chain_entry> entries, section_time& t) {
-        for (auto& e : entries) {
-            turns.push_back(e.member->consider(e, t));
-            add(e, turns.back());
-        }
-    }
-
-    [[nodiscard]] bool says_when() const noexcept { return longest != forever; }
-
-    for_each_limiter<chain_turn> turns;  // of the entries
-    bool all_let = true;
-
-    // A final error.
-    error_code error;
-    chain_entry* rejects = nullptr;
-
-    // The limiter with the longest known wait, or else the first one that blocks the chain.
-    chain_entry* named = nullptr;
-    duration longest = forever;  // `forever` if none is known
-
-    // The limiter that is predicted to allow it last: an unknown time is later than any known one.
-    chain_entry* last = nullptr;
-    duration last_in{};
-
-private:
-    void add(chain_entry& e, chain_turn const& t) noexcept {
-        if (t.lets)
-            return;
-        all_let = false;
-        if (t.rejected) {
-            if (!rejects ||
-                std::pair(rank(t.rejected), e.index) < std::pair(rank(error), rejects->index)) {
-                rejects = &e;
-                error = t.rejected;
-            }
-            return;
-        }
-        if (!last || t.ready_in > last_in || (t.ready_in == last_in && e.index < last->index)) {
-            last = &e;
-            last_in = t.ready_in;
-        }
-        bool const known = t.ready_in != forever;
-        bool const longer = known && (!says_when() || t.ready_in > longest);
-        bool const as_long = known ? t.ready_in == longest : !says_when();
-        if (!named || longer || (as_long && e.index < named->index)) {
-            named = &e;
-            longest = t.ready_in;
-        }
-    }
-
-    // The order of the checks of a limiter.
-    static int rank(error_code ec) noexcept {
-        return ec == errc::closed ? 0 : ec == boost::asio::error::operation_aborted ? 1 : 2;
-    }
 };
 
 // Call all functions below under the locks of all limiters of the chain.
@@ -218,7 +162,7 @@ bool may_reserve(chain_operation const& c) noexcept {
 
 void note_who_lets(chain_operation& c, survey const& s) noexcept {
     for (std::size_t i = 0; i != c.entries.size(); ++i)
-        c.entries[i].ready = s.turns[i].lets;
+        c.entries[i].ready = s.lets[i];
 }
 
 void begin_to_reserve(chain_operation& c, survey const& s, time_point now) noexcept {
@@ -253,7 +197,7 @@ void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
             note_who_lets(c, s);
     } else {
         auto const at = std::ranges::find(c.entries, true, &chain_entry::in_queue);
-        if (s.turns[static_cast<std::size_t>(at - c.entries.begin())].lets) {  // a turn is lost
+        if (s.lets[static_cast<std::size_t>(at - c.entries.begin())]) {  // a turn is lost
             at->member->leave_queue(*at);
             enter_queue(*s.last);
             if (++c.passed >= c.options.passes && !c.is_overdue)
@@ -335,17 +279,17 @@ chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
     joint_section const here(entries);
     auto const s = survey_now(entries, here.time());
     if (s.error)
-        return {.error = s.error, .rejected = reject(s.rejects, *s.rejects, s.error, s)};
+        return {s.error, reject(s.rejects, *s.rejects, s.error, s)};
     if (s.all_let) {
         chain_entry const* const lacks_place = admit(entries, here.time());
         if (!lacks_place)
-            return {.granted = true};
+            return chain_answer(true);
         error_code const ec = errc::too_many_keys;
-        return {.error = ec, .rejected = reject(lacks_place, *lacks_place, ec, s)};
+        return {ec, reject(lacks_place, *lacks_place, ec, s)};
     }
     if (!is_final)
-        return {};
-    return {.error = errc::no_permit, .rejected = reject(s.named, *s.named, errc::no_permit, s)};
+        return chain_answer(false);
+    return {errc::no_permit, reject(s.named, *s.named, errc::no_permit, s)};
 }
 
 }  // namespace
