@@ -287,8 +287,9 @@ private:
 ///
 /// Checks: as in `basic_limiter`, each over all limiters before the next. The queue in which the chain starts must have
 /// room for it; later moves ignore that limit. A rejected permit, and `chain_rejection`, name the limiter that rejected
-/// (`rejected_by`); only that limiter counts the rejection. All limiters count a grant. The first limiter supplies the
-/// default patience and the default executor of handlers.
+/// (`rejected_by`); only that limiter counts the rejection. All limiters count a grant, and each of them counts as the
+/// wait the time that the chain spent in its own queue: a limiter that never delayed the chain counts an immediate
+/// grant. The first limiter supplies the default patience and the default executor of handlers.
 ///
 /// Threads, cancellation and completion are as in `basic_limiter`. The chain is a value: use it once or many times, on
 /// several threads at once.

@@ -57,7 +57,9 @@ public:
     /// An empty permit.
     chain_permit() noexcept = default;
     // Takes the grants of the limiters.
-    chain_permit(std::span<detail::chain_entry> granted, std::size_t named) noexcept {
+    chain_permit(std::span<detail::chain_entry> granted, std::size_t named,
+                 duration waited = {}) noexcept
+        : waited_(waited) {
         if constexpr (dynamic) {
             parts_.resize(named);
             grants_nothing_.is = named == 0;
@@ -81,6 +83,7 @@ public:
     void swap(chain_permit& other) noexcept {
         std::swap(parts_, other.parts_);
         std::swap(rejected_, other.rejected_);
+        std::swap(waited_, other.waited_);
         std::swap(grants_nothing_, other.grants_nothing_);
     }
 
@@ -110,13 +113,9 @@ public:
     /// Returns the number of permits.
     [[nodiscard]] constexpr std::size_t size() const noexcept { return parts_.size(); }
 
-    /// Returns the wait of the request; 0 if it was granted immediately.
-    [[nodiscard]] duration waited() const noexcept {
-        auto longest = duration::zero();
-        for (auto const& p : parts_)
-            longest = std::max(longest, p.waited());
-        return longest;
-    }
+    /// Returns the wait of the chain, by the clock of its first limiter; 0 if it was granted immediately. The `waited` of
+    /// a part is the time that the chain spent in the queue of that limiter.
+    [[nodiscard]] duration waited() const noexcept { return *this ? waited_ : duration::zero(); }
 
     /// Returns, for a rejection, the index of the limiter that rejected; absent if no limiter did, as for a
     /// cancellation. If several limiters could not grant, it is the one with the longest known time, or else the first.
@@ -147,6 +146,7 @@ private:
     std::conditional_t<dynamic, boost::container::static_vector<permit, detail::most_chained>,
                        std::array<permit, dynamic ? 0 : N>>
         parts_;
+    duration waited_{};
     detail::chain_rejected rejected_;
     [[no_unique_address]] detail::grants_nothing<dynamic> grants_nothing_;
 };

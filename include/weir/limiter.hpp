@@ -480,9 +480,10 @@ public:
     ///             waits.record(*e.waited);
     ///     });
     ///
-    /// Each event corresponds to a count of `stats`. A request that was granted immediately has no event. A request of a
-    /// chain has an event at each limiter that granted it after a wait, or at the limiter that rejected it. Without an
-    /// observer, the cost is one branch for each request that waits or is rejected. An empty `who` ends the calls.
+    /// Each event corresponds to a count of `stats`. A request that was granted immediately has no event. A granted
+    /// chain has an event at each limiter in whose queue it waited, with the time in that queue. A rejected chain has an
+    /// event at the limiter that rejected it. Without an observer, the cost is one branch for each request that waits or is
+    /// rejected. An empty `who` ends the calls.
     ///
     /// The limiter calls `who` outside all its locks, on the thread that decided: the caller of `try_enter` or `enter`, a
     /// thread that releases a permit, or the limiter's executor; on several threads at once if several use the limiter.

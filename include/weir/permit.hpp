@@ -166,7 +166,8 @@ public:
     ///   one limiter
     void merge(permit&& other);
 
-    /// Returns the wait of the request; 0 if it was granted immediately.
+    /// Returns the wait of the request; 0 if it was granted immediately. For a part of a chain, it is the time that the
+    /// chain spent in the queue of this limiter.
     [[nodiscard]] duration waited() const noexcept {
         return issuer_ ? -time_ - duration(1) : duration::zero();
     }

@@ -97,6 +97,7 @@ private:
     struct core_state {
         bool gone = false;  // the limiter object, or the context
         bool dead = false;  // the context
+        bool waits_known = true;  // all callers received their permits, which report the waits
         weir::limiter_stats counts;
         std::vector<request*> drains;
     };
@@ -132,6 +133,7 @@ private:
     [[nodiscard]] bool may_be_late(visit const& v, int limiter, time_point now) const;
 
     void count_grant(visit const& v, time_point now, bool at_once);
+    static void check_waits(visit const& v, duration waited);
     static void count_rejection(weir::limiter_stats& to, error_code ec,
                                 std::optional<duration> waited);
     [[nodiscard]] int counted_at(visit const& v) const;

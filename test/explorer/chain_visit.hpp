@@ -34,7 +34,8 @@ struct visit : request {
     bool told = false;
     bool thrown = false;
     of_each_limiter<ticket> tickets{};
-    of_each_limiter<duration> waited{};
+    of_each_limiter<duration> waited{};  // in the queue of each limiter
+    duration waited_in_all{};
     std::optional<int> rejected_by;
     std::optional<duration> retry_after;
 

@@ -576,6 +576,8 @@ private:
             v.tickets[at] = p.count() == 0 ? ticket() : p.id();
             v.waited[at] = p.waited();
         }
+        if (t)
+            v.waited_in_all = v.is_chain ? t.all.waited() : t.alone.waited();
         if (ec && v.is_chain) {
             v.retry_after = t.all.retry_after();
             if (auto const by = t.all.rejected_by())
@@ -609,8 +611,9 @@ struct outcome_of<turn> {
         result.of = static_cast<visit&>(op.asked()).named;
         if constexpr (requires { op.entries; }) {
             result.all =
-                op.error ? weir::chain_permit<chained_limiters>(op.rejected)
-                         : weir::chain_permit<chained_limiters>(op.entries, chained_limiters);
+                op.error
+                    ? weir::chain_permit<chained_limiters>(op.rejected)
+                    : weir::chain_permit<chained_limiters>(op.entries, chained_limiters, op.waited);
             op.forget();
         } else {
             result.alone = std::move(op.granted);

@@ -332,16 +332,8 @@ public:
         return f(room(), time_in(t));
     }
     [[nodiscard]] bool needs_time_to_ask() const noexcept { return room().needs_time_to_ask(); }
+    using base::record;
     using base::summon;
-    /// Records the end of a chain's request here, if there is an observer.
-    void record(chain_entry const& e, error_code ec, rejected const& what) noexcept {
-        auto const waited = e.number == 0 ? std::nullopt : std::optional(time_if(false) - e.since);
-        base::record({.asked = e.asked_for(),
-                      .granted = ec ? 0 : e.count,
-                      .error = ec,
-                      .waited = waited,
-                      .retry_after = if_known(what.retry_after)});
-    }
 
 private:
     // Return whether the lock may grant a request, and take a permit back, by counting.

@@ -60,8 +60,8 @@ public:
         bool const admitted = here([&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) { return room.admit(e, now, who...); });
         });
-        if (e.number != 0)
-            handle_.core->record(e, {}, {});
+        if (auto const waited = e.granted.waited(); waited != duration::zero())
+            handle_.core->record({.asked = e.asked_for(), .granted = e.count, .waited = waited});
         return admitted;
     }
     rejected reject(chain_entry const& e, error_code ec, duration ready_in) noexcept override {
@@ -70,7 +70,13 @@ public:
                 return room.reject(e, ec, ready_in, now, who...);
             });
         });
-        handle_.core->record(e, ec, what);
+        auto const waited = here([&](auto&, time_point now) {
+            return e.number == 0 ? std::nullopt : std::optional(now - e.since);
+        });
+        handle_.core->record({.asked = e.asked_for(),
+                              .error = ec,
+                              .waited = waited,
+                              .retry_after = if_known(what.retry_after)});
         return what;
     }
 

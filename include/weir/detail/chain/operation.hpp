@@ -49,7 +49,9 @@ struct chain_entry
     // These are valid while it waits.
     chain_operation* op = nullptr;
     std::uint64_t number = 0;  // of its arrival at this limiter; 0 before that
-    time_point since{};        // by the clock of this limiter
+    time_point since{};        // by the clock of this limiter, like `queued_at`
+    time_point queued_at{};    // the last time at which it entered the queue of this limiter
+    duration queued{};         // the time in that queue, until it left it last
     void* line = nullptr;      // where it waits
     bool in_queue = false;     // in the queue of this limiter
     bool ready = false;        // this limiter allowed the chain in the last claim
@@ -83,6 +85,7 @@ public:
     bool reserves = false;
 
     chain_rejected rejected;
+    duration waited{};  // if it was granted
 
 protected:
     chain_operation() = default;

@@ -87,7 +87,7 @@ struct chain_signature {
     public:
         explicit outcome(operation_type& op) noexcept
             : error_(op.error),
-              granted_(op.error ? result(op.rejected) : result(op.entries, op.named)) {}
+              granted_(op.error ? result(op.rejected) : result(op.entries, op.named, op.waited)) {}
 
         template <class Handler>
         void give_to(Handler&& handler) {

@@ -79,7 +79,8 @@ public:
         auto* const accounts = this->accounts();
         auto const account = accounts ? accounts->take(e.asked_for(), e.count) : std::uint8_t();
         if (e.number != 0) {
-            e.granted = this->grant_after_wait(s, e.count, e.since, now, account);
+            auto const waited = e.queued + (e.in_queue ? now - e.queued_at : duration::zero());
+            e.granted = this->grant_to_chain(s, e.count, waited, now, account);
         } else {
             slots().count(s, false, who...);
             BOOST_ASSERT(!e.granted);
@@ -133,6 +134,7 @@ public:
         event const here(*this, &line_of(e), now);
         e.number = parts().take_number();
         e.since = now;
+        e.queued = {};
         ++parts().chains;
         chains_of(e).register_entry(e);
     }
@@ -141,7 +143,7 @@ public:
             return;
         event const here(*this, &line_of(e), now);
         if (e.in_queue)
-            leave_line(e);
+            leave_line(e, now);
         if (std::exchange(e.number, 0) != 0) {
             chains_of(e).unregister_entry(e);
             --parts().chains;
@@ -151,11 +153,12 @@ public:
     void enter_queue(chain_entry& e, time_point now) noexcept {
         event const here(*this, &line_of(e), now);
         line_of(e).enter_queue(e);
+        e.queued_at = now;
         parts().count_arrival(e.count);
     }
     void leave_queue(chain_entry& e, time_point now) noexcept {
         event const here(*this, &line_of(e), now);
-        leave_line(e);
+        leave_line(e, now);
     }
     void reschedule(chain_entry const& e, time_point now) noexcept { this->rest(line_of(e), now); }
     [[nodiscard]] static chain_line& chains_of(chain_entry const& e) noexcept {
@@ -180,8 +183,9 @@ private:
         this->apply_events(line_of(e));
         return slots().slot_of(line_of(e));
     }
-    void leave_line(chain_entry& e) noexcept {
+    void leave_line(chain_entry& e, time_point now) noexcept {
         line_of(e).leave_queue(e);
+        e.queued += now - e.queued_at;
         parts().count_departure(e.count);
     }
 };

@@ -173,6 +173,12 @@ protected:
         parts_.waits.add(waited);
         return base::grant(s, n, now, waited, account);
     }
+    /// Grants `n` permits to a chain that has waited in a line here for `waited`, and perhaps elsewhere.
+    [[nodiscard]] permit grant_to_chain(slot const& s, amount n, duration waited, time_point now,
+                                        std::uint8_t account) {
+        return waited == duration::zero() ? base::grant_at_once(s, n, now, account)
+                                          : grant_after_wait(s, n, now - waited, now, account);
+    }
 
 private:
     // Returns when a request that leaves for this reason could be granted if it were made again.

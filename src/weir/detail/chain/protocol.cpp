@@ -225,6 +225,7 @@ void decide(chain_operation& c, section_time& t) noexcept {
         return finish(c, errc::timed_out, s.named, s);
     if (s.all_let) {
         static_cast<void>(admit(c.entries, t));  // succeeds: a waiting chain has space for its keys
+        c.waited = now - c.at_home->since;
         return finish(c, {}, nullptr, s);
     }
     if (s.says_when() && later(now, s.longest) > c.gives_up)
