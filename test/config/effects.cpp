@@ -175,6 +175,8 @@ BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_
              pair{"host = \"a.org\"", ""},
              pair{"host = \"a.org\"", "host = \"b.org\""},
              pair{"host = \"*.b.org\"", "host = \"b.org\""},
+             pair{"host = \"b.org\"", "host = \"a.b.org\""},
+             pair{"host = \"b.org\"", "host = \"*.b.org\""},
              pair{"host = \"*.a.b.org\"", "host = \"*.b.org\""},
              pair{"method = \"GET\"", "path = \"/a\""},
              pair{"method = \"GET\"", "method = [\"GET\", \"PUT\"]"},

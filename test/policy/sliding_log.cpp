@@ -610,6 +610,12 @@ BOOST_AUTO_TEST_CASE(a_request_that_fits_needs_no_memory) {
         BOOST_TEST(log.remaining(noon + 1h + 1s) == 0);
         BOOST_TEST(log.remaining(noon + 1h + 11s) == 1'000);
     }
+    // More permits than expired grants are forgotten, and no space for one more grant.
+    sliding_log full({.limit = 1'024, .window = 10s});
+    for (int i = 0; i != 1'024; ++i)
+        full.take(1, noon + i * tick);
+    support::with_failing_allocation(0, [&] { BOOST_CHECK_NO_THROW(full.take(1'000, noon + 1h)); });
+    BOOST_TEST(full.remaining(noon + 1h) == 24);
 }
 
 BOOST_AUTO_TEST_CASE(a_debt_needs_memory) {

@@ -137,6 +137,33 @@ BOOST_FIXTURE_TEST_CASE(delays_requests_until_another_server_has_a_seat, one_dea
     BOOST_TEST(plan().upstreams.front()->seats()->stats().in_use == 0);
 }
 
+// The other server has no free seat at that moment.
+BOOST_AUTO_TEST_CASE(delays_a_request_that_was_the_first_to_find_it) {
+    local_proxy proxy(two);
+    clients some(proxy);
+    for (int i = 0; i != 4; ++i)
+        BOOST_TEST(some.ask() == 0u);
+    BOOST_TEST(proxy.upstream.open() == 2u);
+    for (auto& connection : proxy.other.connections)
+        connection.send(support::ok("", "Connection: close\r\n").text);
+    proxy.settle();
+    proxy.other.stop();
+    BOOST_TEST(some.ask() == 0u);
+    answer_all(proxy);
+    answer_all(proxy);
+    for (auto& one : some.all)
+        BOOST_TEST(status_of(one.take()) == 200u);
+}
+
+BOOST_AUTO_TEST_CASE(is_not_waited_for_after_it_was_tried) {
+    local_proxy proxy(two);
+    auto const& all = *proxy.plan().upstreams.front();
+    std::vector<proxy::upstream_server const*> tried{all.servers()[0].get()};
+    BOOST_TEST(all.may_have_seats_later(tried));
+    tried.push_back(all.servers()[1].get());
+    BOOST_TEST(!all.may_have_seats_later(tried));
+}
+
 BOOST_AUTO_TEST_CASE(delays_no_request_beyond_its_patience) {
     local_proxy proxy(two + R"(limits = ["rate"]
 [[limit]]

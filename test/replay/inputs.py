@@ -58,12 +58,12 @@ class Inputs(ReplayTest):
         get = "GET / HTTP/1.1"
         for line, none, some in ((weir, "-", "10.0.0.7:9000"), (common, "", ""), (json, "null", '"10.0.0.7:9000"')):
             rows = [(get, 200, some), ("-", 400, none), ("GET /", 414, none), (get, 400, some), (get, 429, none), ("-", 200, some),
-                    (get, 400, none)]
+                    (get, 400, none), ("hello to all", 400, none)]
             log = self.write([line.format(n, *row) for n, row in enumerate(rows)])
             found = self.replay(log, *LIMIT)
             # Only weir-proxy tells whether it forwarded a request.
-            invalid = 2 if line is common else 3
-            self.assertEqual((found["lines"], found["requests"], found["invalid_requests"]), (7, 7 - invalid, invalid), line)
+            invalid = 3 if line is common else 4
+            self.assertEqual((found["lines"], found["requests"], found["invalid_requests"]), (8, 8 - invalid, invalid), line)
 
     def test_unreadable_lines_are_counted_and_shown(self):
         lines = random_lines(200)
