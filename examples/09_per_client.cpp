@@ -28,8 +28,7 @@ struct limits {
 };
 
 asio::awaitable<void> serve(tcp::socket client, std::uint64_t key, limits& per_client) {
-    auto const connection =
-        per_client.connections.try_enter(key);  // released when this function returns
+    auto const connection = per_client.connections.try_enter(key);  // held until the function ends
     if (!connection) {
         co_await asio::async_write(client, asio::buffer("too many\n", 9), as_tuple(use_awaitable));
         co_return;
@@ -53,10 +52,9 @@ asio::awaitable<void> listen(tcp::acceptor& door, limits& per_client) {
         if (closed)
             co_return;
         boost::system::error_code gone;
-        auto const remote = client.remote_endpoint(gone);
+        auto const key = weir::client_key(client.remote_endpoint(gone).address());
         if (!gone)
-            co_spawn(door.get_executor(),
-                     serve(std::move(client), weir::client_key(remote.address()), per_client),
+            co_spawn(door.get_executor(), serve(std::move(client), key, per_client),
                      asio::detached);
     }
 }

@@ -1,7 +1,6 @@
 // Two processes share one seat: only its holder may write to the archive. The first process loses its connection to the
 // store while it holds the seat. Its lease ends, its wait for the loss completes, and the second process gets the seat.
 // A write that the first process sent earlier arrives late. The archive rejects it, because its fencing token is lower.
-//
 // The program uses a store in memory, on virtual time, and two limiters instead of two processes. With weir::redis or
 // weir::mysql only the store is different.
 //     g++ -std=c++20 15_shared_seats.cpp -o 15_shared_seats $(pkg-config --cflags --libs weir)
@@ -13,20 +12,13 @@
 
 #include <boost/asio.hpp>
 
-#include <fmt/format.h>
-
-#include <chrono>
-#include <cstdint>
-#include <exception>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
-
-namespace {
 
 using timer = weir::testing::timer;
 using seats = weir::basic_shared_seats<asio::any_io_executor, timer>;
@@ -42,42 +34,26 @@ asio::awaitable<void> sleep(weir::duration d) {
 }
 
 // The connection of a process to the store. While it is cut, requests get no reply.
-class cable final : public weir::store {
-public:
-    explicit cable(std::shared_ptr<weir::store> to) : to_(std::move(to)) {}
-    void cut(bool is_cut) { is_cut_ = is_cut; }
-
+struct cable final : weir::store {
+    explicit cable(std::shared_ptr<weir::store> end) : to(std::move(end)) {}
     void async_hold(std::string const& name, seats_question const& q, seats_handler hear) override {
-        if (!is_cut_)
-            to_->async_hold(name, q, std::move(hear));
+        if (!is_cut)
+            to->async_hold(name, q, std::move(hear));
     }
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
     void async_take(std::string const&, question const&, answer_handler) override {}
     void async_give_back(std::string const&, give_back const&) override {}
-
-private:
-    std::shared_ptr<weir::store> to_;
-    bool is_cut_ = false;
+    std::shared_ptr<weir::store> to;
+    bool is_cut = false;
 };
 
-// The resource behind the seat. It keeps the largest fencing token that it received, and rejects lower ones.
-class archive {
-public:
-    void write(std::uint64_t fence, std::string_view who) {
-        bool const is_good = fence >= newest_;
-        if (is_good)
-            newest_ = fence;
-        say(fmt::format("archive: {} {}", who, is_good ? "writes" : "is rejected: it is too late"));
-    }
-
-private:
-    std::uint64_t newest_ = 0;
-};
-
-asio::awaitable<void> send(archive& to, std::uint64_t fence, std::string_view who,
-                           weir::duration way) {
+// Writes to the archive, which keeps the largest fencing token that it received, and rejects lower ones.
+asio::awaitable<void> write(std::uint64_t& newest, std::uint64_t fence, std::string_view who,
+                            weir::duration way) {
     co_await sleep(way);
-    to.write(fence, who);
+    bool const is_good = fence >= newest;
+    newest = std::max(newest, fence);
+    say(fmt::format("archive: {} {}", who, is_good ? "writes" : "is rejected: it is too late"));
 }
 
 void rethrow(std::exception_ptr failure) {
@@ -85,55 +61,40 @@ void rethrow(std::exception_ptr failure) {
         std::rethrow_exception(failure);
 }
 
-asio::awaitable<void> unlucky(seats& pen, cable& way, archive& to) {
+asio::awaitable<void> unlucky(seats& pen, cable& way, std::uint64_t& archive) {
     auto const ex = co_await asio::this_coro::executor;
     auto const seat = co_await pen.enter();
     say("one has the seat");
-    co_await send(to, seat.id(), "one", 1ms);
-    co_spawn(ex, send(to, seat.id(), "one, on a slow connection,", 15s), rethrow);
-    way.cut(true);
+    co_await write(archive, seat.id(), "one", 1ms);
+    co_spawn(ex, write(archive, seat.id(), "one, on a slow connection,", 15s), rethrow);
+    way.is_cut = true;
     say("one loses its connection to the store");
     co_await pen.async_wait_lost(seat, asio::use_awaitable);
     say("one detects the loss of its seat");
-    way.cut(false);
 }
 
-asio::awaitable<void> patient(seats& pen, archive& to) {
+asio::awaitable<void> patient(seats& pen, std::uint64_t& archive) {
     co_await sleep(1s);
-    auto const seat = co_await pen.enter(1min);
+    auto seat = co_await pen.enter(1min);
     say("the other one has the seat");
-    co_await send(to, seat.id(), "the other one", 1ms);
-    co_await sleep(10s);
-}
-
-asio::awaitable<void> careful(seats& pen) {
-    co_await sleep(30s);
-    auto work = []() -> asio::awaitable<int> {
+    co_await write(archive, seat.id(), "the other one", 1ms);
+    seat.leave();
+    auto work = []() -> asio::awaitable<void> {
         co_await sleep(20s);
-        co_return 42;
+        say("the other one worked for two leases");
     };
-    auto const result =
-        co_await pen.run(work, 1s);  // renews the lease; cancels the work if the seat is lost
-    say(fmt::format("one worked for two leases: {}", result));
+    co_await pen.run(work);  // renews the lease, and would cancel the work if the seat were lost
 }
-
-}  // namespace
 
 int main() {
-    try {
-        asio::io_context ctx;
-        auto const store = std::make_shared<weir::basic_memory_store<timer>>(ctx);
-        auto const way = std::make_shared<cable>(store);
-        weir::shared_seats_options const one_seat{.seats = 1, .lease = 10s};
-        seats here(ctx, way, "pen", one_seat);
-        seats there(ctx, store, "pen", one_seat);
-        archive to;
-        co_spawn(ctx, unlucky(here, *way, to), rethrow);
-        co_spawn(ctx, patient(there, to), rethrow);
-        co_spawn(ctx, careful(here), rethrow);
-        weir::testing::run(ctx);
-    } catch (std::exception const& e) {
-        fmt::print(stderr, "{}\n", e.what());
-        return 1;
-    }
+    asio::io_context ctx;
+    auto const store = std::make_shared<weir::basic_memory_store<timer>>(ctx);
+    auto const way = std::make_shared<cable>(store);
+    weir::shared_seats_options const one_seat{.seats = 1, .lease = 10s};
+    seats here(ctx, way, "pen", one_seat);
+    seats there(ctx, store, "pen", one_seat);
+    std::uint64_t archive = 0;
+    co_spawn(ctx, unlucky(here, *way, archive), rethrow);
+    co_spawn(ctx, patient(there, archive), rethrow);
+    weir::testing::run(ctx);
 }
