@@ -37,6 +37,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <tuple>
@@ -54,7 +55,7 @@
 
 namespace weir::inline v0_2 {
 
-/// The handling of a new key while the limiter keeps `max_keys` keys and can forget none of them.
+/// The handling of a new key while the limiter has reached `max_keys` or `max_bytes` and can forget no key.
 enum class when_no_place : std::uint8_t {
     reject,  ///< reject it with `errc::too_many_keys`
     share,  ///< all such keys share one state and one queue, with the same options, until a kept key is forgotten
@@ -66,7 +67,12 @@ struct keyed_options {
     /// key, and a little longer.
     std::uint64_t max_keys = 1'000'000;
 
-    /// The handling of a new key while the limiter keeps `max_keys` keys and can forget none of them.
+    /// The maximum memory of all keys in bytes: of the tables, and the heap memory of the states, such as the entries of
+    /// a `sliding_log`, without queues and texts. It bounds new keys only, and each shard may keep 32 keys in any case.
+    /// The states of kept keys may grow beyond it, because each key is granted exactly what its rule allows.
+    std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
+
+    /// The handling of a new key while the limiter has reached `max_keys` or `max_bytes` and can forget no key.
     when_no_place no_place = when_no_place::reject;
 
     /// The number of shards, 1 to 1,024, rounded up to a power of two. It is reduced until each shard has at least 64
@@ -543,7 +549,7 @@ public:
     [[nodiscard]] keyed_stats stats() const {
         detail::keyed_sum sum;
         each([&](core_type& core) { sum.add(core.ask(&stats_of)); });
-        return sum.result();
+        return complete(sum.result());
     }
 
     /// Returns `stats()` and the wait times of all keys since construction, as in `basic_limiter`. Each shard is read
@@ -558,7 +564,7 @@ public:
             sum.add(part.stats);
             waits += part.waits;
         });
-        return {sum.result(), waits};
+        return {complete(sum.result()), waits};
     }
     /// Returns the `n` keys with the most requests since construction, the greatest `requests` first; none if
     /// `keyed_options::heavy_keys` is 0.
@@ -600,7 +606,12 @@ public:
 
 private:
     [[nodiscard]] static keyed_stats stats_of(room const& r, time_point now) noexcept {
-        return {.total = r.stats(now), .keys = r.keys(), .bytes = r.bytes()};
+        return {.total = r.stats(now), .keys = r.keys()};
+    }
+
+    [[nodiscard]] keyed_stats complete(keyed_stats sum) const noexcept {
+        sum.bytes = all().shards.bytes();
+        return sum;
     }
 
     struct everything {
@@ -610,7 +621,8 @@ private:
               queueing(queues),
               shards(ex,
                      std::make_shared<detail::keyed_bounds<hash_type>>(
-                         hash_type(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys)),
+                         hash_type(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys),
+                         static_cast<std::size_t>(keys.max_bytes)),
                      keys.shards, keys.no_place == when_no_place::share,
                      [&](auto const& bounds, bool all_share_one) {
                          return core_type::create(

@@ -148,7 +148,7 @@ struct keyed_stats {
 
     /// Keys that the limiter keeps.
     std::uint64_t keys = 0;
-    /// Memory of the keys in bytes, without texts and queues.
+    /// Memory of the keys in bytes: of the table, and the heap memory of the states. Without texts and queues.
     std::uint64_t bytes = 0;
 };
 

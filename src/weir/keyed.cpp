@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <variant>
 
@@ -14,6 +15,10 @@ weir::keyed_options const& validated(keyed_options const& options) {
     check_option("keyed", "max_keys",
                  static_cast<std::int64_t>(std::min(options.max_keys, most + 1)), 1,
                  static_cast<std::int64_t>(most));
+    constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+    check_option("keyed", "max_bytes",
+                 static_cast<std::int64_t>(std::min(options.max_bytes, std::uint64_t{largest})),
+                 std::int64_t{1}, largest);
     check_option("keyed", "no_place", options.no_place, when_no_place::share);
     check_option("keyed", "shards", std::int64_t{options.shards}, std::int64_t{1},
                  std::int64_t{most_shards});

@@ -122,7 +122,6 @@ public:
         sum_.total.waiting += part.total.waiting;
         sum_.total.waiting_for += part.total.waiting_for;
         sum_.keys += part.keys;
-        sum_.bytes += part.bytes;
     }
     [[nodiscard]] keyed_stats result() const noexcept {
         auto all = sum_;

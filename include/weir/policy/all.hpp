@@ -85,6 +85,14 @@ public:
             return are_alike(other, now, std::make_index_sequence<std::tuple_size_v<Parts>>());
     }
 
+    [[nodiscard]] std::size_t heap_bytes() const noexcept {
+        auto sum = table_.heap_bytes();
+        each([&](auto const& p) { sum += heap_bytes_of(p); });
+        if constexpr (requires { parts_.capacity(); })
+            sum += parts_.capacity() * sizeof(*parts_.data());
+        return sum;
+    }
+
     ticket take(amount n, time_point now) {
         auto t = table_.is_needed() ? table_.add(n) : 0;
         std::size_t taken = 0;

@@ -4,6 +4,7 @@
 #include <weir/policy/limiter_config.hpp>
 #include <weir/policy/policy.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -84,6 +85,9 @@ public:
     }
     [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept {
         return std::visit([&](auto const& p) { return weir::ask_again_at(p, n, now); }, policy_);
+    }
+    [[nodiscard]] std::size_t heap_bytes() const noexcept {
+        return std::visit([](auto const& p) { return heap_bytes_of(p); }, policy_);
     }
     ticket take(amount n, time_point now) {
         return std::visit([&](auto& p) { return p.take(n, now); }, policy_);

@@ -61,6 +61,11 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    /// The size of the heap memory.
+    [[nodiscard]] std::size_t heap_bytes() const noexcept {
+        return is_in_blocks() ? blocks_ * block_size * sizeof(T) + places_ * sizeof(T*)
+                              : places_ * sizeof(T);
+    }
 
     [[nodiscard]] T& operator[](std::size_t i) noexcept { return at(i); }
     [[nodiscard]] T const& operator[](std::size_t i) const noexcept { return at(i); }

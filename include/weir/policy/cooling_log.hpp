@@ -63,6 +63,9 @@ public:
     /// Takes `n` permits; the ticket is the time. Allocates as the log grows. If memory is lacking, a grant shares the
     /// entry of the grant before it, which then expires with it; a grant that goes into debt throws `std::bad_alloc`.
     ticket take(state_type& s, amount n, time_point now) const;
+    [[nodiscard]] static std::size_t heap_bytes(state_type const& s) noexcept {
+        return s.log.heap_bytes();
+    }
     static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;

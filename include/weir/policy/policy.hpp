@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -65,6 +66,7 @@ using ticket = std::uint64_t;
 ///   negative if none. It calls neither `take` nor `leave` for them. Before any other call, `p.counted(n)` adds the number
 ///   of permits that were granted, less the number of released permits. `P::countable_type` is `P`: so a class that
 ///   derives from such a policy, and perhaps replaces its `take`, is not countable.
+/// - `p.heap_bytes()`: returns the size of the heap memory that it has allocated, without the allocator's own bytes.
 /// - `p.debt(now)`: returns the permits taken beyond the free ones, at least 0. While there is debt, the limiter grants
 ///   nothing. A policy that never has debt leaves it out.
 // clang-format off
@@ -173,6 +175,15 @@ template <limiting_policy P>
         return p.capacity_now();
     else
         return p.capacity();
+}
+
+/// Returns the size of the heap memory of `p`; 0 if it does not define `heap_bytes`.
+template <class P>
+[[nodiscard]] std::size_t heap_bytes_of(P const& p) noexcept {
+    if constexpr (requires { p.heap_bytes(); })
+        return p.heap_bytes();
+    else
+        return 0;
 }
 
 /// Returns when to ask `p.ready_at(n, 0, ...)` again, which is `unknown` now; `never` if only a release can help.

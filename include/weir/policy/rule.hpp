@@ -3,6 +3,7 @@
 #include <weir/policy/policy.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -24,6 +25,7 @@ namespace weir::inline v0_2 {
 /// - `r.are_alike(a, b, now)`: returns whether states `a` and `b` lead to the same decisions from now on. A temporary
 ///   false is allowed where true is correct, a permanent one is not. A state that is alike to an unused one can be
 ///   dropped.
+/// - `R::heap_bytes(s)`: optional, returns the size of the heap memory of a state, as `heap_bytes` of a policy.
 /// - `R::ignores_leave`: optional, a constant, true if `leave` never has an effect and need not be called.
 // clang-format off
 template <class R>
@@ -65,6 +67,12 @@ template <limiting_rule R>
     else
         return false;
 }
+
+/// A rule whose states can have heap memory, of which the rule knows the size.
+template <class R>
+concept heap_rule = limiting_rule<R> && requires(typename R::state_type const& s) {
+    { R::heap_bytes(s) } noexcept -> std::same_as<std::size_t>;
+};
 
 /// A rule that can compute the grant time of each request in a queue, as `scheduled_policy`.
 template <class R>
@@ -150,6 +158,11 @@ public:
     {
         return rule().ask_again_at(state_, n, now);
     }
+    [[nodiscard]] std::size_t heap_bytes() const noexcept
+        requires heap_rule<Rule>
+    {
+        return Rule::heap_bytes(state_);
+    }
     ticket take(amount n, time_point now) noexcept(
         noexcept(std::declval<Rule const&>().take(state_, n, now))) {
         return rule().take(state_, n, now);
@@ -231,6 +244,11 @@ public:
         requires requires { s.ask_again_at(n, now); }
     {
         return s.ask_again_at(n, now);
+    }
+    [[nodiscard]] static std::size_t heap_bytes(state_type const& s) noexcept
+        requires requires { s.heap_bytes(); }
+    {
+        return s.heap_bytes();
     }
     ticket take(state_type& s, amount n, time_point now) const { return s.take(n, now); }
     bool leave(state_type& s, amount n, ticket t) const noexcept

@@ -22,6 +22,11 @@ public:
     /// Returns whether no permit has a row.
     [[nodiscard]] bool empty() const noexcept { return used_ == 0; }
 
+    /// The size of the heap memory.
+    [[nodiscard]] std::size_t heap_bytes() const noexcept {
+        return rows_.capacity() * sizeof(entry) + tickets_.capacity() * sizeof(ticket);
+    }
+
     /// Adds a row for `n` permits, with tickets of 0. Returns its ticket, never 0; `lost` if memory is exhausted.
     [[nodiscard]] ticket add(amount n) noexcept;
     [[nodiscard]] ticket at(ticket t, std::size_t part) const noexcept {

@@ -96,7 +96,6 @@ public:
         return typename Rule::options_type(slots().find(who).rule().options());
     }
     [[nodiscard]] std::size_t keys() const noexcept { return slots().states().size(); }
-    [[nodiscard]] std::size_t bytes() const noexcept { return slots().states().bytes(); }
     [[nodiscard]] heavy_keys<Key> const& heavy() const noexcept { return slots().heavy(); }
 
     /// Returns whether the key is in the table.

@@ -93,6 +93,10 @@ public:
     [[nodiscard]] std::span<handle_type const> all() const noexcept { return parts_; }
     [[nodiscard]] handle_type const& first() const noexcept { return parts_.front(); }
     [[nodiscard]] bool has_shared() const noexcept { return parts_.size() != own_; }
+    /// The memory of all keys: of the tables, and the heap memory of the states.
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return bounds_->bytes.load(std::memory_order_relaxed);
+    }
 
     void cancel() const noexcept {
         ++bounds_->cancels;

@@ -64,7 +64,7 @@ public:
     public:
         /// Returns whether the key is stored.
         explicit operator bool() const noexcept { return line_ || where_; }
-        [[nodiscard]] rule_view<Rule> policy() const noexcept { return {*rule_, *state_}; }
+        [[nodiscard]] rule_view<Rule> policy() const noexcept { return {*rule_, *state_, heap_}; }
         [[nodiscard]] Rule const& rule() const noexcept { return *rule_; }
         [[nodiscard]] line_type* line() const noexcept { return line_; }
         [[nodiscard]] std::uint64_t key() const noexcept {
@@ -73,11 +73,12 @@ public:
 
     private:
         friend key_slots;
-        explicit slot(line_type& l) noexcept
-            : rule_(l.rule.get()), state_(&l.state_of_key), line_(&l) {}
-        [[gnu::always_inline]] explicit slot(spot where) noexcept : where_(where) {
+        slot(heap_sum<Rule> const& heap, line_type& l) noexcept
+            : heap_(heap), rule_(l.rule.get()), state_(&l.state_of_key), line_(&l) {}
+        [[gnu::always_inline]] slot(heap_sum<Rule> const& heap, spot where) noexcept
+            : heap_(heap), where_(where) {
             if (auto* const l = where.line()) [[unlikely]] {
-                *this = slot(*l);
+                *this = slot(heap, *l);
                 where_ = where;
             } else {
                 rule_ = &where.rule();
@@ -85,9 +86,10 @@ public:
             }
         }
         // The state is only read: a key is stored before its state changes.
-        slot(Rule const& rule, state const& unused) noexcept
-            : rule_(&rule), state_(const_cast<state*>(&unused)) {}
+        slot(heap_sum<Rule> const& heap, Rule const& rule, state const& unused) noexcept
+            : heap_(heap), rule_(&rule), state_(const_cast<state*>(&unused)) {}
 
+        [[no_unique_address]] heap_sum<Rule> heap_;
         spot where_;
         Rule const* rule_ = nullptr;
         state* state_ = nullptr;
@@ -104,6 +106,7 @@ public:
             everyone_ = new line_type(
                 queueing, handle::from(0), options.rule, options.rule->begin(time_point::min()));
             everyone_->stays = true;
+            states_.heap().add(everyone_->state_of_key);
             lines_.push_back(*everyone_);
         }
     }
@@ -141,20 +144,20 @@ public:
     template <class Like>
     [[nodiscard]] slot find(keyed_lookup<Like> const& who) const noexcept {
         if (everyone_) [[unlikely]]
-            return slot(*everyone_);
+            return slot_of(*everyone_);
         if (auto const where = states_.find(who)) [[likely]]
-            return slot(where);
+            return slot(states_.heap(), where);
         return unused(who.hash);
     }
     [[nodiscard]] slot find(permit_origin from) const noexcept {
         if (everyone_) [[unlikely]]
-            return slot(*everyone_);
+            return slot_of(*everyone_);
         auto const key = handle::from(from.key);
         if (auto const where = states_.find(key)) [[likely]]
-            return slot(where);
+            return slot(states_.heap(), where);
         return unused(states_.hash_of(key));
     }
-    [[nodiscard]] static slot slot_of(line_type& l) noexcept { return slot(l); }
+    [[nodiscard]] slot slot_of(line_type& l) const noexcept { return slot(states_.heap(), l); }
     [[nodiscard]] static line_type& line_of(operation const& op) noexcept {
         return *static_cast<line_type*>(static_cast<keyed_operation const&>(op).line);
     }
@@ -178,7 +181,7 @@ public:
         l->epoch = epoch;
         lines_.push_back(*l);
         s.where_.put(*l);
-        s = slot(*l);
+        s = slot_of(*l);
         return *l;
     }
     template <class Next>
@@ -292,19 +295,20 @@ public:
 
 private:
     [[nodiscard]] slot unused(std::uint64_t hash) const noexcept {
-        return {states_.rule_at(hash), states_.unused_at(hash)};
+        return {states_.heap(), states_.rule_at(hash), states_.unused_at(hash)};
     }
     template <class Like>
     [[nodiscard]] bool store(slot& s, Like const& key, std::uint64_t hash,
                              time_point now) noexcept {
         auto const where = states_.insert(key, hash, now);
         if (where)
-            s = slot(where);
+            s = slot(states_.heap(), where);
         return static_cast<bool>(where);
     }
     void adopt(line_type& l, shared_rule rule, state&& s) noexcept {
         use_time_of(*rule);
         l.rule = std::move(rule);
+        [[maybe_unused]] heap_change<Rule> const noted(states_.heap(), l.state_of_key);
         l.state_of_key = std::move(s);
     }
     void use_time_of(Rule const& rule) noexcept {

@@ -3,6 +3,7 @@
 #include <weir/detail/key_handle.hpp>
 #include <weir/detail/paged_table.hpp>
 #include <weir/detail/published.hpp>
+#include <weir/detail/room/rule_view.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/policy/rule.hpp>
 #include <weir/time.hpp>
@@ -11,6 +12,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -29,13 +31,16 @@ struct keyed_lookup {
 /// The data that the parts of one keyed limiter share.
 template <class Hash>
 struct keyed_bounds {
-    keyed_bounds(Hash h, hash_seed const& s, std::size_t most)
-        : hash_of(std::move(h)), seed(s), most_keys(most) {}
+    keyed_bounds(Hash h, hash_seed const& s, std::size_t most,
+                 std::size_t memory = std::numeric_limits<std::size_t>::max())
+        : hash_of(std::move(h)), seed(s), most_keys(most), most_bytes(memory) {}
 
     Hash hash_of;
     hash_seed seed;
     std::size_t most_keys;
+    std::size_t most_bytes;
     std::atomic<std::size_t> keys = 0;
+    std::atomic<std::size_t> bytes = 0;      // of all tables, and the heap memory of all states
     std::atomic<std::uint64_t> cancels = 0;  // of all operations that wait in all parts
 
     template <class Like>
@@ -43,7 +48,10 @@ struct keyed_bounds {
         return hash_of(seed, key);
     }
     [[nodiscard]] bool is_full() const noexcept {
-        return keys.load(std::memory_order_relaxed) >= most_keys;
+        return keys.load(std::memory_order_relaxed) >= most_keys || is_out_of_memory();
+    }
+    [[nodiscard]] bool is_out_of_memory() const noexcept {
+        return bytes.load(std::memory_order_relaxed) >= most_bytes;
     }
 };
 
@@ -137,9 +145,12 @@ public:
 
     keyed_states(shared_rule rule, std::shared_ptr<keyed_bounds<Hash>> bounds)
         : bounds_(std::move(bounds)),
+          heap_(bounds_->bytes),
           newest_{std::move(rule)},
           unused_(newest_.value->begin(time_point::min())),
-          table_(newest_.value) {}
+          table_(newest_.value) {
+        count_memory();
+    }
     keyed_states(keyed_states const&) = delete;
     keyed_states& operator=(keyed_states const&) = delete;
     ~keyed_states() {
@@ -180,6 +191,8 @@ public:
                 table_.make_room(hash, [&](entry const& e) { return hash_of(e.key); });
             if (where) {
                 table_.insert(where, hash, entry(*made, state(unused(where.in->header))));
+                heap_.add(where.entry().own_state());
+                count_memory();
                 return spot(where);
             }
         } catch (...) {}
@@ -235,8 +248,10 @@ public:
         }
         p.header = rule;
         each(changes, [&](unsigned place) {
-            if (!p.is_marked(place))
-                p.at(place).put(std::move(*made++));
+            if (p.is_marked(place))
+                return;
+            [[maybe_unused]] heap_change<Rule> const noted(heap_, p.at(place).own_state());
+            p.at(place).put(std::move(*made++));
         });
         auto const after = table_.after(hash);
         // All pages have `next` now, unless a newer rule came meanwhile.
@@ -245,8 +260,8 @@ public:
         return after;
     }
 
+    [[nodiscard]] heap_sum<Rule> const& heap() const noexcept { return heap_; }
     [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
-    [[nodiscard]] std::size_t bytes() const noexcept { return table_.bytes(); }
 
     /// Prefetches the memory of a key.
     void prefetch(std::uint64_t hash) const noexcept { table_.prefetch(hash); }
@@ -265,7 +280,8 @@ private:
     [[nodiscard]] bool claim_place(time_point now) noexcept {
         auto& keys = bounds_->keys;
         for (auto more = 2 * table_type::places / places_to_tidy;; --more) {
-            if (keys.fetch_add(1, std::memory_order_relaxed) < bounds_->most_keys)
+            if (keys.fetch_add(1, std::memory_order_relaxed) < bounds_->most_keys &&
+                (!bounds_->is_out_of_memory() || table_.size() < table_type::places))
                 return true;
             keys.fetch_sub(1, std::memory_order_relaxed);
             if (more == 0 || table_.size() == 0)
@@ -283,6 +299,7 @@ private:
             if (!p.header->are_alike(std::as_const(e).own_state(), unused(p.header), now))
                 continue;
             e.key.release();
+            heap_.subtract(std::as_const(e).own_state());
             table_.erase({&p, hand_place_});
             bounds_->keys.fetch_sub(1, std::memory_order_relaxed);
         }
@@ -291,6 +308,12 @@ private:
         hand_place_ = 0;
         table_.tidy(hand_, [](page const& a, page const& b) { return a.header == b.header; });
         hand_ = table_.after(hand_);
+        count_memory();
+    }
+    void count_memory() noexcept {
+        auto const now = table_.bytes();
+        if (now != counted_)
+            bounds_->bytes.fetch_add(now - std::exchange(counted_, now), std::memory_order_relaxed);
     }
 
     // Returns the state of a key that is not in the table, on a page with this rule.
@@ -303,6 +326,7 @@ private:
     }
 
     std::shared_ptr<keyed_bounds<Hash>> bounds_;
+    [[no_unique_address]] heap_sum<Rule> heap_;
     versioned_rule newest_;
     state unused_;
     struct earlier {
@@ -313,6 +337,7 @@ private:
     std::uint64_t hand_ = 0;        // the hash at which the search for keys to forget continues
     unsigned hand_place_ = 0;
     table_type table_;
+    std::size_t counted_ = 0;  // bytes of the table, as they are counted in the bounds
 };
 
 }  // namespace weir::inline v0_2::detail
