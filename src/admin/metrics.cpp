@@ -55,10 +55,16 @@ void add_limits(weir::metrics_writer& out, state const& s) {
                       {"key", l.key.empty() ? "total" : l.key},
                       {"dry_run", l.dry_run ? "true" : "false"}});
     out.add(std::vector<weir::limit_metrics>(s.limits.begin(), s.limits.end()));
-    out.family("weir_limit_max_keys", "Most keys that a limit tracks.", metric::gauge);
-    for (auto const& l : s.limits)
-        if (l.max_keys)
-            out.add(*l.max_keys, {{"limit", l.name}});
+    auto const add = [&](char const* name, char const* help, auto member) {
+        out.family(name, help, metric::gauge);
+        for (auto const& l : s.limits)
+            if (l.*member)
+                out.add(*(l.*member), {{"limit", l.name}});
+    };
+    add("weir_limit_max_keys", "Most keys that a limit tracks.", &limit_state::max_keys);
+    add("weir_limit_memory_bytes", "Memory of the tracked keys.", &limit_state::memory);
+    add("weir_limit_max_memory_bytes", "Memory from which on a limit tracks no new keys.",
+        &limit_state::max_memory);
 }
 
 void add_stores(weir::metrics_writer& out, state const& s) {

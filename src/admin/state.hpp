@@ -63,8 +63,11 @@ struct limit_state : weir::limit_metrics {
     std::string queue;
     std::string key;     // selects the limiter of a request; empty: one limiter for all
     bool seats = false;  // it limits concurrent requests
-    std::optional<std::uint64_t> max_keys;  // of a limit with a key
-    bool writable = false;                  // a request to the admin server may change its rule
+    // The bounds of a limit with a key, and the memory of its keys in bytes.
+    std::optional<std::uint64_t> max_keys;
+    std::optional<std::uint64_t> memory;
+    std::optional<std::uint64_t> max_memory;
+    bool writable = false;  // a request to the admin server may change its rule
     std::optional<store_state> store;
 
     // In the last 9 to 10 minutes: see `history`.

@@ -42,7 +42,9 @@ void add(tool::json& out, limit_state const& l) {
     if (l.keys)
         out.member("keys", *l.keys);
     if (l.max_keys)
-        out.member("max_keys", *l.max_keys);
+        out.member("max_keys", *l.max_keys)
+            .member("memory", *l.memory)
+            .member("max_memory", *l.max_memory);
     else
         out.member("capacity", l.stats.capacity);
     out.member("waited_total", tool::seconds(l.stats.waited_total))

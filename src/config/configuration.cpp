@@ -31,6 +31,23 @@ bool has_part(weir::limiter_config const& rule) {
 
 constexpr std::string_view local = "local ";
 
+// The measured memory of a key: of a token bucket, and of the state of any other rule.
+constexpr double bytes_of_bucket = 50;
+constexpr double bytes_of_any = 700;
+constexpr double bytes_of_entry = 16;  // of a log
+
+double most_bytes_of_state(weir::limiter_config const& rule) {
+    double sum = bytes_of_any;
+    if (auto const* const log = std::get_if<weir::sliding_log_options>(&rule.options))
+        sum += bytes_of_entry * static_cast<double>(log->limit);
+    else if (auto const* const window = std::get_if<weir::sliding_window_options>(&rule.options))
+        sum += bytes_of_entry * static_cast<double>(std::min(window->limit, window->slices + 1));
+    else if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
+        for (auto const& part : all->parts)
+            sum += most_bytes_of_state(part);
+    return sum;
+}
+
 }  // namespace
 
 std::string to_string(listen_address const& a) {
@@ -164,6 +181,12 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
 bool is_store_url(std::string_view text) noexcept {
     return text.starts_with("redis://") || text.starts_with("unix:") ||
            text.starts_with("mysql://");
+}
+
+double most_memory(limit const& l) {
+    bool const is_bucket = std::holds_alternative<weir::token_bucket_options>(l.rule.options);
+    return static_cast<double>(l.max_keys) *
+           (is_bucket ? bytes_of_bucket : most_bytes_of_state(l.rule));
 }
 
 weir::limiter_config rule_of(std::string_view text) {

@@ -147,7 +147,7 @@ using failure_mode = decltype(weir::shared_options::on_failure);
 [[nodiscard]] std::string to_string(failure_mode const& mode);
 [[nodiscard]] std::optional<failure_mode> failure_mode_of(std::string_view text);
 
-/// The handling of a request with a new key while a limit has `max_keys` keys.
+/// The handling of a request with a new key while a limit has `max_keys` keys, or takes `max_memory`.
 enum class full_of_keys : std::uint8_t {
     share,   // all such requests share one limiter
     reject,  // it is rejected
@@ -166,6 +166,7 @@ struct limit {
     int v4_prefix = 32;         // clients that share this many leading address bits share a key
     int v6_prefix = 64;
     std::int64_t max_keys = 100'000;
+    std::int64_t max_memory = 1024 * 1024 * 1024;                         // of all keys, in bytes
     full_of_keys when_full = full_of_keys::share;                         // for further keys
     std::vector<std::pair<std::string, weir::limiter_config>> overrides;  // by key
 
@@ -179,6 +180,9 @@ struct limit {
     weir::duration timeout = std::chrono::milliseconds(50);  // for a reply from the store
     failure_mode on_failure = weir::fail_closed();
 };
+
+/// The largest number of bytes that the keys of the limit take without `max_memory`: an estimate.
+[[nodiscard]] double most_memory(limit const& l);
 
 /// Parses a rule such as `100/1s`. Throws `std::invalid_argument` if no limiter can have it.
 [[nodiscard]] weir::limiter_config rule_of(std::string_view text);

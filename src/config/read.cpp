@@ -295,6 +295,13 @@ void file_reader::read_limit(table_reader& t) {
     if (t.get("store", l.store, text("the name of a store")))
         stores_.use(l.store, t.at("store"), fmt::format("limit `{}`", l.name));
     read_sharing(t, l, ruled);
+    if (!l.key.empty() && most_memory(l) > static_cast<double>(l.max_memory))
+        warnings_.add(
+            t.at("rule"),
+            fmt::format("warning: limit `{}`: {} keys can take about {:.0f} MB; `max_memory` "
+                        "({:.0f} MB) ends the tracking of new keys before",
+                        l.name, l.max_keys, most_memory(l) / 1e6,
+                        static_cast<double>(l.max_memory) / 1e6));
     made_.limits.push_back(std::move(l));
 }
 
@@ -318,8 +325,9 @@ void file_reader::read_key(table_reader& t, limit& l) {
     prefix("v4_prefix", l.v4_prefix, 32);
     prefix("v6_prefix", l.v6_prefix, 64);
     t.get("max_keys", l.max_keys, number(1, 1'000'000'000));
+    t.get("max_memory", l.max_memory, number(1'000'000, 1'000'000'000'000));
     t.get("when_full", l.when_full, what_further_keys_get());
-    for (char const* const key : {"max_keys", "when_full"})
+    for (char const* const key : {"max_keys", "max_memory", "when_full"})
         if (l.key.empty() && t.has(key))
             t.problem(t.at(key), fmt::format("`{}` requires a `key` other than `total`", key));
     t.table("overrides", [&](table_reader& of) {

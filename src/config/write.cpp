@@ -200,6 +200,7 @@ void write(writer& w, limit const& l) {
     w.member("v4_prefix", l.v4_prefix, by_default.v4_prefix);
     w.member("v6_prefix", l.v6_prefix, by_default.v6_prefix);
     w.member("max_keys", l.max_keys, by_default.max_keys);
+    w.member("max_memory", l.max_memory, by_default.max_memory);
     w.member("when_full", l.when_full, by_default.when_full);
 
     w.member("queue", text_of(l.queue), text_of(by_default.queue));

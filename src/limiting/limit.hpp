@@ -48,6 +48,12 @@ namespace limiting {
 /// Whether a limit with the configuration `before` can be reconfigured to `after`.
 [[nodiscard]] bool can_become(config::limit const& before, config::limit const& after);
 
+/// The keys of a limit, and their memory.
+struct tracked_keys {
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0;
+};
+
 /// A limit of the configuration, shared by all routes that name it. Any thread may call all members except `configure`,
 /// if the executor and the timer allow this.
 template <class World>
@@ -83,8 +89,8 @@ public:
     [[nodiscard]] virtual weir::snapshot<weir::limiter_stats> snapshot() const = 0;
     /// The current number of seats for a key; empty unless the seats are adaptive.
     [[nodiscard]] virtual std::optional<weir::amount> seats_now(std::uint64_t) const { return {}; }
-    /// The number of keys tracked now; empty for a limit without keys.
-    [[nodiscard]] virtual std::optional<std::uint64_t> keys() const { return {}; }
+    /// The keys tracked now; empty for a limit without keys.
+    [[nodiscard]] virtual std::optional<tracked_keys> keys() const { return {}; }
 
     /// Applies another configuration. Permits and waiting requests stay. Precondition: `can_become(configuration(),
     /// c)`.
@@ -164,13 +170,14 @@ public:
     keyed_limit(typename World::executor const& ex, config::limit const& c,
                 typename World::keys keys, typename World::place place)
         : World::limit(c),
-          limiter_(ex, options_of(c.rule),
-                   {.max_keys = static_cast<std::uint64_t>(c.max_keys),
-                    .no_place = c.when_full == config::full_of_keys::share
-                                    ? weir::when_no_place::share
-                                    : weir::when_no_place::reject,
-                    .shards = World::shards},
-                   c.queue),
+          limiter_(
+              ex, options_of(c.rule),
+              {.max_keys = static_cast<std::uint64_t>(c.max_keys),
+               .max_bytes = static_cast<std::uint64_t>(c.max_memory),
+               .no_place = c.when_full == config::full_of_keys::share ? weir::when_no_place::share
+                                                                      : weir::when_no_place::reject,
+               .shards = World::shards},
+              c.queue),
           keys_(std::move(keys)),
           place_(place) {
         override_keys({}, c);
@@ -195,7 +202,10 @@ public:
     std::optional<weir::amount> seats_now(std::uint64_t key) const override {
         return base::is_adaptive() ? std::optional(limiter_.stats(key).capacity) : std::nullopt;
     }
-    std::optional<std::uint64_t> keys() const override { return limiter_.stats().keys; }
+    std::optional<tracked_keys> keys() const override {
+        auto const now = limiter_.stats();
+        return tracked_keys{now.keys, now.bytes};
+    }
 
 private:
     void apply_rule(weir::limiter_config const& rule) override {

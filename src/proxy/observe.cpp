@@ -57,9 +57,12 @@ admin::limit_state state_of(limit const& l, bool writable) {
     if (!c.dry_run)
         out.stats.no_permit = l.rejections();
     out.waits = waits;
-    out.keys = l.keys();
-    if (out.keys)
+    if (auto const keys = l.keys()) {
+        out.keys = keys->count;
         out.max_keys = static_cast<std::uint64_t>(c.max_keys);
+        out.memory = keys->bytes;
+        out.max_memory = static_cast<std::uint64_t>(c.max_memory);
+    }
     if (auto const e = l.store_stats())
         out.store = {name_of(e->mode), e->questions, e->failed, e->unknown,
                      static_cast<std::uint64_t>(e->bypassed_permits)};

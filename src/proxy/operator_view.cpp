@@ -43,7 +43,7 @@ void report_one(std::string& out, limit const& l) {
     if (l.is_adaptive())
         fmt::format_to(std::back_inserter(out), ", {} seats", s.capacity);
     if (auto const keys = l.keys())
-        fmt::format_to(std::back_inserter(out), ", {} clients", *keys);
+        fmt::format_to(std::back_inserter(out), ", {} clients", keys->count);
     out += l.more();
     out += '\n';
 }
@@ -102,21 +102,27 @@ void operator_view::go_on() {
     });
 }
 
-// Reports a limit that tracks almost all the keys that it may track: each of its shards is full at another time.
+// Reports a limit that tracks almost all the keys that it may track, or whose keys take almost all of its memory: each
+// of its shards is full at another time.
 void operator_view::watch_keys() {
     for (auto const& l : of_.plan->limits) {
-        auto const keys = l->keys();
-        auto const most = static_cast<std::uint64_t>(l->configuration().max_keys);
-        if (!keys || *keys * 10 < most * 9)
+        auto const now = l->keys().value_or(limiting::tracked_keys());
+        auto const& c = l->configuration();
+        auto const keys = static_cast<double>(now.count) / static_cast<double>(c.max_keys);
+        auto const memory = static_cast<double>(now.bytes) / static_cast<double>(c.max_memory);
+        auto const full = std::max(keys, memory);
+        if (full < 0.9)
             full_of_keys_.erase(l->id());
-        else if (*keys * 20 >= most * 19 && full_of_keys_.insert(l->id()).second)
-            tool::say(tool::level::warning,
-                      fmt::format("weir-proxy: limit {}: {} of {} keys are in use; requests with "
-                                  "further keys {}\n",
-                                  l->name(), *keys, most,
-                                  l->configuration().when_full == config::full_of_keys::share
-                                      ? "share one limiter"
-                                      : "are rejected"));
+        else if (full >= 0.95 && full_of_keys_.insert(l->id()).second)
+            tool::say(
+                tool::level::warning,
+                fmt::format(
+                    "weir-proxy: limit {}: {}; requests with further keys {}\n", l->name(),
+                    keys > memory
+                        ? fmt::format("{} of {} keys are in use", now.count, c.max_keys)
+                        : fmt::format("its keys take {} of {} bytes", now.bytes, c.max_memory),
+                    c.when_full == config::full_of_keys::share ? "share one limiter"
+                                                               : "are rejected"));
     }
 }
 

@@ -215,6 +215,11 @@ command_line::command_line(command& c, options& o) {
             o.client.max_keys = integer(n, v, 1, 1'000'000'000);
             of_client_ = n;
         });
+    add("--max-memory", "BYTES", "track no new clients from BYTES of memory on (1073741824)",
+        [&o, this](auto& n, auto& v) {
+            o.client.max_memory = integer(n, v, 1'000'000, 1'000'000'000'000);
+            of_client_ = n;
+        });
     add("--client-prefix-v4", "BITS",
         "group IPv4 clients by the first BITS bits of the address (32)",
         [&o, this](auto& n, auto& v) {

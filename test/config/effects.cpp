@@ -200,6 +200,27 @@ BOOST_AUTO_TEST_CASE(the_field_that_names_clients_without_a_trusted_peer_is_a_wa
         warnings("[clients]\nforwarded_by = \"forwarded\"\ntrusted = [\"10.0.0.0/8\"]\n").empty());
 }
 
+// Each entry of a log takes 16 bytes.
+BOOST_AUTO_TEST_CASE(a_limit_whose_keys_can_exceed_its_memory_has_a_warning) {
+    auto const of = [](std::string_view rule, std::string_view more) {
+        return warnings(fmt::format("[[limit]]\nname = \"a\"\nrule = \"{}\"\n{}\n", rule, more));
+    };
+    constexpr std::string_view client = "key = \"client\"";
+    auto const found = of("10000/1h", client);
+    BOOST_TEST_REQUIRE(found.size() == 1);
+    BOOST_TEST(found[0] ==
+               "weir.toml:6:8: warning: limit `a`: 100000 keys can take about 16070 MB; "
+               "`max_memory` (1074 MB) ends the tracking of new keys before");
+    for (auto const* const rule :
+         {"600/1h", "10000/1h burst 10000", "1000000/1h sliding", "5 seats", "300/1s & 200/1min"})
+        BOOST_TEST(of(rule, client).empty(), rule);
+    BOOST_TEST(of("10000/1h", "").empty());
+    BOOST_TEST(of("10000/1h", "key = \"client\"\nmax_keys = 6000").empty());
+    BOOST_TEST(of("10000/1h", "key = \"client\"\nmax_memory = 17000000000").empty());
+    BOOST_TEST(of("300/1s & 1000/1min", client).size() == 1);
+    BOOST_TEST(of("10/1s burst 10", "key = \"client\"\nmax_keys = 100000000").size() == 1);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace effects

@@ -124,6 +124,7 @@ key = ["client", "header X-Api-Key", "path 2"]
 v4_prefix = 24
 v6_prefix = 56
 max_keys = 1000
+max_memory = 5000000
 when_full = "reject"
 queue = "max_waiting 0 patience 1s"
 dry_run = true

@@ -441,6 +441,25 @@ class Admin(ProxyTest):
             self.assertIn('weir_limit_keys{limit="key"} 20\n', metrics)
             self.assertIn('weir_limit_max_keys{limit="key"} 20\n', metrics)
 
+    def test_a_limit_that_is_full_of_memory_is_reported(self):
+        proxy = self.start_with(shop(limit("key", "1/90s", 'key = "header X-Key"\nmax_memory = 1000000\nwhen_full = "reject"\n')))
+        with Client(proxy.port) as client:
+            statuses = [client.ask("/", fields=f"X-Key: {n}\r\n").status for n in range(3000)]
+            self.assertEqual(set(statuses), {200, 503})
+            kept = statuses.count(200)
+            self.assertEqual(statuses[:kept].count(503), 0)
+            self.assertEqual(client.ask("/", fields="X-Key: 3\r\n").status, 429)
+        self.assertIn("warning: limit `key`: 100000 keys can take", proxy.process.stderr.readline())
+        said = proxy.process.stderr.readline()
+        self.assertRegex(said, r"weir-proxy: limit key: its keys take (9[5-9]|10[0-2])\d{4} of 1000000 bytes; "
+                               r"requests with further keys are rejected\n")
+        metrics = request(proxy, "/metrics").body.decode()
+        self.assertIn(f'weir_limit_keys{{limit="key"}} {kept}\n', metrics)
+        self.assertIn('weir_limit_max_memory_bytes{limit="key"} 1000000\n', metrics)
+        memory = limit_of(proxy, "key")["memory"]
+        self.assertIn(f'weir_limit_memory_bytes{{limit="key"}} {memory}\n', metrics)
+        self.assertGreater(memory, kept * 500)
+
     # ---- Reload
 
     def test_a_reload_removes_a_limit_from_the_stats(self):

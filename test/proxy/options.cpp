@@ -122,6 +122,10 @@ BOOST_AUTO_TEST_CASE(of_clients_require_a_limit_per_client) {
         BOOST_TEST(with({option, "8", "--per-client-seats", "1"}).limits.size() == 1U);
         BOOST_TEST(with({option, "8", "--per-client-rate", "1/1s"}).limits.size() == 1U);
     }
+    BOOST_TEST(wrong({"--max-memory", "2000000", "--rate", "1/1s"}) ==
+               "--max-memory requires --per-client-seats or --per-client-rate");
+    auto const c = with({"--max-memory", "2000000", "--per-client-rate", "1/1s"});
+    BOOST_TEST(c.limits.at(0).max_memory == 2'000'000);
 }
 
 // Only a configuration file can open the admin address to other machines.

@@ -50,6 +50,7 @@ NEEDS_OF_KEY = {
     ("limit", "timeout"): {"store": "counts"},
     ("limit", "on_failure"): {"store": "counts"},
     ("limit", "max_keys"): {"key": "client"},
+    ("limit", "max_memory"): {"key": "client"},
     ("limit", "when_full"): {"key": "client"},
     ("limit", "overrides"): {"key": "client"},
     ("limit", "priority"): {"queue": "order priority"},
@@ -232,6 +233,7 @@ class Configuration(unittest.TestCase):
         for path, values in (
             (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
+            (("limit",), {"max_memory": 1000000}),
             (("limit",), {"priority": "Priority"}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),

@@ -163,7 +163,7 @@ def values_of(program, option):
 
 
 # Values that no other option has in the printed configuration; `true` for a flag.
-SAMPLES = {"HOST:PORT": "127.0.0.1:77", "N": "77", "N/TIME": "77/1s", "TIME": "77s", "BITS": "27", "URL": "redis://77",
+SAMPLES = {"HOST:PORT": "127.0.0.1:77", "N": "77", "BYTES": "7777777", "N/TIME": "77/1s", "TIME": "77s", "BITS": "27", "URL": "redis://77",
            "NAME": "77", "MODE": "open", "PROTOCOL": "77", "FILE": "77", "KIND": "both", "FORMAT": "json", "LEVEL": "error"}
 SAMPLES_OF = {"--upstream": "127.0.0.1:77", "--store-timeout": "17s"}
 
