@@ -24,21 +24,19 @@ limit_text text_of(config::limit const& c) {
     return {429, why, why, why};
 }
 
-void tell_of(std::string const& name, weir::mode_change const& change, net::error_code why) {
+void tell_of(std::string const& name, weir::mode_change const& change, net::error_code failure) {
+    auto const why = failure ? failure.message() : "no reply";
     auto const what = [&]() -> std::string {
         switch (change.after) {
             case weir::shared_mode::store:
                 return "the store is available again";
             case weir::shared_mode::closed:
-                return fmt::format("the store is unavailable ({}): requests get 503",
-                                   why.message());
+                return fmt::format("the store is unavailable ({}): requests get 503", why);
             case weir::shared_mode::open:
-                return fmt::format("the store is unavailable ({}): the limit is off",
-                                   why.message());
+                return fmt::format("the store is unavailable ({}): the limit is off", why);
             case weir::shared_mode::local:
                 return fmt::format(
-                    "the store is unavailable ({}): this proxy grants its local share",
-                    why.message());
+                    "the store is unavailable ({}): this proxy grants its local share", why);
         }
         return {};
     };

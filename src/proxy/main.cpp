@@ -9,6 +9,7 @@
 #include "server.hpp"
 #include "store.hpp"
 #include "tool/text.hpp"
+#include "tool/trouble.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -244,7 +245,7 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "weir-proxy: {}\n", e.what());
         return 2;
     } catch (std::exception const& e) {
-        fmt::print(stderr, "weir-proxy: {}\n", e.what());
+        fmt::print(stderr, "weir-proxy: {}\n", tool::reason_of(e));
         return 1;
     }
 }

@@ -47,7 +47,7 @@ void prepare_stores(asio::io_context& context, plan const& p, std::function<void
                 } catch (std::exception const& e) {
                     tool::say(tool::level::warning,
                               fmt::format("weir-proxy: warning: the store is unavailable: {}\n",
-                                          e.what()));
+                                          tool::reason_of(e)));
                 }
             });
     }

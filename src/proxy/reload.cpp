@@ -53,7 +53,7 @@ reloader::loaded reloader::load(std::shared_ptr<plan const> const& before) const
     } catch (config::bad_configuration const& e) {
         result.problems = e.problems();
     } catch (std::exception const& e) {
-        result.problems = {e.what()};
+        result.problems = {tool::reason_of(e)};
     }
     return result;
 }
@@ -66,7 +66,7 @@ void reloader::finish(loaded const& l) {
             apply_(*l.maker);
             tool::say(tool::level::info, "weir-proxy: configuration reloaded\n");
         } catch (std::exception const& e) {
-            problems = {e.what()};
+            problems = {tool::reason_of(e)};
         }
     }
     for (auto const& line : problems)

@@ -2,6 +2,8 @@
 
 #include "log_file.hpp"
 
+#include <boost/system/system_error.hpp>
+
 #include <fmt/format.h>
 
 #include <array>
@@ -65,6 +67,16 @@ void set_level(level l) noexcept {
 void say(level l, std::string_view text) {
     if (l <= least && !text.empty())
         complain(text);
+}
+
+std::string reason_of(std::exception const& e) {
+    std::string text = e.what();
+    if (auto const* const failed = dynamic_cast<boost::system::system_error const*>(&e)) {
+        auto const code = failed->code().what();
+        if (auto const at = text.find(code); at != text.npos)
+            text.replace(at, code.size(), failed->code().message());
+    }
+    return text;
 }
 
 }  // namespace tool

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -48,5 +49,8 @@ private:
 void set_level(level l) noexcept;
 /// Writes lines to standard error, as `complain` does, unless their level is suppressed.
 void say(level l, std::string_view text);
+
+/// The text of an exception, without the place in the source that an error code of Boost names.
+[[nodiscard]] std::string reason_of(std::exception const& e);
 
 }  // namespace tool

@@ -251,6 +251,19 @@ class Store(ProxyTest):
                 server.process.send_signal(signal.SIGCONT)
             self.until_it_is(200, client)
 
+    def test_a_silent_store_has_a_reason(self):
+        server = self.have(Redis)
+        proxy = self.start("--store", server.url, "--rate", "1000/1s burst 1000", "--on-failure", "open")
+        with Client(proxy.port) as client:
+            self.until_it_is(200, client)
+            server.process.send_signal(signal.SIGSTOP)
+            try:
+                self.assertEqual([client.ask("/").status for _ in range(5)], [200] * 5)
+                said = proxy.process.stderr.readline()
+            finally:
+                server.process.send_signal(signal.SIGCONT)
+        self.assertEqual(said, "weir-proxy: rate: the store is unavailable (no reply): the limit is off\n")
+
     def test_a_store_that_starts_later(self):
         server = self.have(Redis)
         server.kill()

@@ -2,10 +2,14 @@
 
 #include "support/captured_error.hpp"
 
+#include <boost/assert/source_location.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 
 using namespace std::chrono_literals;
@@ -72,4 +76,15 @@ BOOST_AUTO_TEST_CASE(lines_below_the_level_are_suppressed) {
         tool::say(tool::level::error, "| ");
     }
     BOOST_TEST(error.take() == "error | error warning | error warning info | ");
+}
+
+BOOST_AUTO_TEST_CASE(a_reason_names_no_place_in_the_source) {
+    static constexpr boost::source_location here = BOOST_CURRENT_LOCATION;
+    boost::system::error_code const refused(111, boost::system::system_category(), &here);
+    auto const message = refused.message();
+    BOOST_TEST(std::string(boost::system::system_error(refused).what()) != message);
+    BOOST_TEST(tool::reason_of(boost::system::system_error(refused)) == message);
+    BOOST_TEST(tool::reason_of(boost::system::system_error(refused, "connect")) ==
+               "connect: " + message);
+    BOOST_TEST(tool::reason_of(std::runtime_error("no [file]")) == "no [file]");
 }
