@@ -17,11 +17,15 @@ std::array<std::uint8_t, 16> bytes_of(ip::address const& a) {
     return v6.to_bytes();
 }
 
-// `::1` for `[::1]:80`, and `name` for `name:80`.
+// `::1` for `[::1]:80`, and `name` for `name:80`; the whole text if anything else follows.
 std::string_view without_port(std::string_view host) {
-    if (host.starts_with('['))
-        return host.substr(1, host.find(']') - 1);
-    return host.substr(0, host.find(':'));
+    auto const end =
+        std::min(host.starts_with('[') ? host.find(']') + 1 : host.find(':'), host.size());
+    auto const behind = host.substr(end);
+    if (!behind.empty() && !behind.starts_with(':'))
+        return host;
+    auto const name = host.substr(0, end);
+    return name.ends_with(']') ? name.substr(1, name.size() - 2) : name;
 }
 
 }  // namespace

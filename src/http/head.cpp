@@ -5,11 +5,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 
 namespace http {
 namespace {
 
 constexpr std::size_t max_target = 8000;
+
+// Many programs read a length as a signed number.
+constexpr std::uint64_t longest_body = std::numeric_limits<std::int64_t>::max();
 
 constexpr fault no_request{400, "malformed request line"};
 
@@ -192,7 +197,7 @@ fault read_framing(head& h) noexcept {
         if (is_length) {
             h.body = framing::length;
             length = f.value;
-            if (!read_number(length, h.length))
+            if (!read_number(length, h.length) || h.length > longest_body)
                 return {400, "invalid Content-Length"};
         } else {
             h.body = framing::chunked;

@@ -100,7 +100,11 @@ std::array<std::uint8_t, 16> bytes_of(ip::address const& address) {
 }  // namespace
 
 std::string name_of(ip::address const& client) {
-    return client.is_unspecified() ? "unknown" : client.to_string();
+    if (client.is_unspecified())
+        return "unknown";
+    if (client.is_v6() && client.to_v6().is_v4_mapped())
+        return ip::make_address_v4(ip::v4_mapped, client.to_v6()).to_string();
+    return client.to_string();
 }
 
 bool is_trusted(config::clients_options const& c, ip::address const& peer) {

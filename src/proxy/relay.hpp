@@ -16,6 +16,7 @@
 #include "upstream.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace proxy {
@@ -78,7 +79,8 @@ private:
     net::task<bool> send_answer();
     net::task<> switch_protocols();
     void free_seats() noexcept;
-    net::task<net::error_code> receive_answer();
+    /// Receives the next part, within the time limit of the upstream, and until `end` if it is set.
+    net::task<net::error_code> receive_answer(std::optional<net::clock::time_point> end = {});
     net::task<net::error_code> send_to_client(http::gather const& out);
 
     shared const& shared_;

@@ -45,6 +45,7 @@ net::task<> relay::download() {
 net::task<bool> relay::read_answer_head() {
     http::head_scanner scanner;
     auto& back = x_.back;
+    std::optional<net::clock::time_point> end;  // of the whole head, from its first byte
     for (;;) {
         if (scanner.look(back.text())) {
             fail(failure::malformed);
@@ -56,7 +57,9 @@ net::task<bool> relay::read_answer_head() {
             fail(failure::header_too_long);
             co_return false;
         }
-        if (co_await receive_answer()) {
+        if (!end && !back.empty())
+            end = net::clock::now() + limits_.upstream;
+        if (co_await receive_answer(end)) {
             bool const late = upstream_->expired(net::direction::reading) ||
                               upstream_->expired(net::direction::writing);
             fail(late ? failure::too_slow : failure::silent);
@@ -173,10 +176,11 @@ void relay::free_seats() noexcept {
     }
 }
 
-net::task<net::error_code> relay::receive_answer() {
+net::task<net::error_code> relay::receive_answer(std::optional<net::clock::time_point> end) {
     // A slow client must not use up the time of the upstream.
     auto const longer = x_.request.body.done() ? net::clock::duration::zero() : limits_.body;
-    net::time_limit const limit(*upstream_, net::direction::reading, limits_.upstream + longer);
+    auto const rest = end ? *end - net::clock::now() : limits_.upstream;
+    net::time_limit const limit(*upstream_, net::direction::reading, rest + longer);
     auto const [ec, n] = co_await upstream_->receive(x_.back.room());
     x_.back.commit(n);
     if (n > 0 && reached_ < progress::heard)

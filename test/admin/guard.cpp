@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(accepts_only_hosts_of_this_machine) {
     BOOST_TEST(g.is_here(http::request_head()));  // HTTP/1.0 has no Host
     for (std::string_view const other :
          {"evil.example", "evil.example:9090", "weir.example.org.evil.example", "localhost.evil",
-          "xlocalhost", "127.0.0.1.evil.example"})
+          "xlocalhost", "127.0.0.1.evil.example", "[::1].evil", "[::1]evil:9090"})
         BOOST_TEST(!is_here(g, other), other);
 }
 

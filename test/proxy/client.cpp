@@ -127,6 +127,7 @@ BOOST_AUTO_TEST_CASE(the_peer_of_a_unix_socket_is_trusted_if_any_network_is) {
     BOOST_TEST(proxy::is_trusted(trusting({"192.0.2.0/24"}), ip::make_address("192.0.2.255")));
     BOOST_TEST(proxy::name_of({}) == "unknown");
     BOOST_TEST(proxy::name_of(ip::make_address("::1")) == "::1");
+    BOOST_TEST(proxy::name_of(ip::make_address("::ffff:192.0.2.1")) == "192.0.2.1");
 }
 
 }  // namespace clients_of_requests

@@ -137,6 +137,21 @@ BOOST_FIXTURE_TEST_CASE(for_each_part_of_a_response, timed_proxy) {
     BOOST_TEST(client.ended());
 }
 
+// The head is one part, so that single bytes do not extend the time.
+BOOST_FIXTURE_TEST_CASE(for_the_head_of_a_response, timed_proxy) {
+    proxy.upstream.answer = [](std::string const&) { return reply{"HTTP/1.1 2"}; };
+    client.send(get);
+    proxy.settle();
+    for (char const* const piece : {"0", "0", " "}) {
+        proxy.pass(15s);
+        proxy.upstream.connections.front().send(piece);
+    }
+    proxy.settle();
+    BOOST_TEST(client.look() == "");
+    stays_for(15s);
+    BOOST_TEST(status_of(client.take()) == 504u);
+}
+
 // A slow client does not use up the time of the upstream.
 BOOST_FIXTURE_TEST_CASE(for_a_response_after_the_request_was_sent, timed_proxy) {
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 7\r\n\r\n1");
