@@ -112,12 +112,19 @@ bool policy::has_window() const noexcept {
     return std::ranges::any_of(quotas, [](quota const& q) { return q.seconds > 0; });
 }
 
-void append_item(std::string& out, std::string_view name, quota const& q) {
-    auto const append = [&out](std::int64_t n) {
-        fmt::format_int const digits(n);
+void append_item(std::string& out, std::string_view name, std::size_t n, quota const& q) {
+    auto const append = [&out](std::int64_t number) {
+        fmt::format_int const digits(number);
         out.append(digits.data(), digits.size());
     };
-    out.append(name).append(";q=");
+    if (n == 0) {
+        out.append(name);
+    } else {
+        out.append(name.substr(0, name.size() - 1)).append("#");
+        append(static_cast<std::int64_t>(n + 1));
+        out.append("\"");
+    }
+    out.append(";q=");
     append(q.max);
     if (q.at_a_time)
         out.append(";qu=\"concurrent-requests\"");

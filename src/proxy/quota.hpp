@@ -40,8 +40,9 @@ struct policy {
     [[nodiscard]] bool has_window() const noexcept;   // any part has one
 };
 
-/// Appends an item of RateLimit-Policy, without a partition.
-void append_item(std::string& out, std::string_view name, quota const& q);
+/// Appends the item of RateLimit-Policy for part number `n` of a rule, from 0, without a partition. The first part has
+/// the name of the limit, and the others `NAME#2`, `NAME#3` and so on: each item has its own name.
+void append_item(std::string& out, std::string_view name, std::size_t n, quota const& q);
 
 /// The quotas of a limit's rule, which may change. Thread-safe.
 class rule_quotas {

@@ -98,9 +98,9 @@ void rate_header_writer::write_policies(std::string& out, entry const& e) const 
         auto of_limit = policy_for(i, e);
         if (auto const seats = l.seats_now(e.keys[i]))
             of_limit.quotas = {{.max = *seats, .at_a_time = true}};
-        for (auto const& q : of_limit.quotas) {
+        for (std::size_t n = 0; n != of_limit.quotas.size(); ++n) {
             begin();
-            append_item(out, of_limit.name, q);
+            append_item(out, of_limit.name, n, of_limit.quotas[n]);
             if (l.is_keyed())
                 append_partition(out, e.keys[i]);
         }

@@ -28,9 +28,9 @@ weir::limiter_config rule(std::string const& text) {
 // The items of RateLimit-Policy.
 std::string told(policy const& p) {
     std::string all;
-    for (auto const& q : p.quotas) {
-        all += all.empty() ? "" : ", ";
-        append_item(all, p.name, q);
+    for (std::size_t n = 0; n != p.quotas.size(); ++n) {
+        all += n == 0 ? "" : ", ";
+        append_item(all, p.name, n, p.quotas[n]);
     }
     return all;
 }
@@ -61,7 +61,9 @@ BOOST_AUTO_TEST_CASE(of_each_kind) {
     BOOST_TEST(told("10/1s leaky capacity 20") == R"("a";q=20;w=2)");
     BOOST_TEST(told("10/1s bursty max_burst 3s") == R"("a";q=30;w=3)");
     BOOST_TEST(told("10/1s warming") == R"("a";q=10;w=1)");
-    BOOST_TEST(told("10/1s & 100/1min") == R"("a";q=10;w=1, "a";q=100;w=60)");
+    BOOST_TEST(told("10/1s & 100/1min") == R"("a";q=10;w=1, "a#2";q=100;w=60)");
+    BOOST_TEST(told("5 seats & 10/1s & 100/1min") ==
+               R"("a";q=5;qu="concurrent-requests", "a#2";q=10;w=1, "a#3";q=100;w=60)");
 }
 
 BOOST_AUTO_TEST_CASE(have_whole_seconds_rounded_up) {
@@ -99,8 +101,8 @@ BOOST_AUTO_TEST_CASE(change) {
     proxy::rule_quotas a("a", rule("10/1s & 7 seats"));
     auto const before = a.now();
     a.change(rule("20/2s & 9 seats"));
-    BOOST_TEST(told(before) == R"("a";q=10;w=1, "a";q=7;qu="concurrent-requests")");
-    BOOST_TEST(told(a.now()) == R"("a";q=20;w=2, "a";q=9;qu="concurrent-requests")");
+    BOOST_TEST(told(before) == R"("a";q=10;w=1, "a#2";q=7;qu="concurrent-requests")");
+    BOOST_TEST(told(a.now()) == R"("a";q=20;w=2, "a#2";q=9;qu="concurrent-requests")");
 }
 
 // A controller that sets another rule each second must not fill the memory in a year.

@@ -116,7 +116,7 @@ class Ietf(ProxyTest):
 
     def test_several_windows_of_one_rule(self):
         answer = self.ask(shop(limit("api", "3/1h & 10/24h")))
-        self.assertEqual(policies(answer), [("api", Limit(3, 3600)), ("api", Limit(10, 86400))])
+        self.assertEqual(policies(answer), [("api", Limit(3, 3600)), ("api#2", Limit(10, 86400))])
         self.assertEqual([(name, rest.r) for name, rest in left(answer)], [("api", 2)])
 
     def test_the_remaining_permits_count_down_and_the_reset_is_right(self):
