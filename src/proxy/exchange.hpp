@@ -22,8 +22,7 @@ struct exchange {
         std::uint64_t length = 0;  // of the body so far
     };
     incoming request;
-    http::answer_head answer;  // of the upstream. Its texts lie in:
-    http::buffer back;         // unread bytes from the upstream
+    http::answer_head answer;  // of the upstream; its texts lie in `back`
     proxy::record record;
 
     // Output:
@@ -48,6 +47,9 @@ struct exchange {
         std::string id;
     };
     kept_texts kept;
+
+    http::buffer
+        back;  // unread bytes from the upstream. The last member, so that the others share pages.
 };
 
 }  // namespace proxy

@@ -1,13 +1,23 @@
 #include "tunnel.hpp"
 
+#include "tool/memory.hpp"
+
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <tuple>
 
 namespace proxy {
 
 namespace asio = boost::asio;
+
+namespace {
+
+// Then the buffers return their memory.
+constexpr std::chrono::seconds silence{1};
+
+}  // namespace
 
 tunnel::tunnel(net::watchdog& dog, side client, side upstream, limits const& l)
     : limits_(l),
@@ -25,8 +35,11 @@ net::task<> tunnel::run() {
 net::clock::time_point tunnel::look(net::clock::time_point now) {
     if (moved_) {
         moved_ = false;
+        keeps_memory_ = true;
         last_ = now;
     }
+    if (keeps_memory_ && now >= last_ + silence)
+        give_memory_back();
     if (limits_.leaves && !end_)
         end_ = now + limits_.drain;
     auto const due = std::min(last_ + limits_.idle, end_.value_or(net::clock::time_point::max()));
@@ -38,7 +51,17 @@ net::clock::time_point tunnel::look(net::clock::time_point now) {
     for (auto const* const d : {&up_, &down_})
         if (d->waits && d->from.connection.is_reset())
             reset();
-    return up_.waits || down_.waits ? now : due;
+    if (up_.waits || down_.waits)
+        return now;
+    return keeps_memory_ ? std::min(due, last_ + silence) : due;
+}
+
+// A buffer without content has no page that must stay.
+void tunnel::give_memory_back() noexcept {
+    keeps_memory_ = false;
+    for (auto* const d : {&up_, &down_})
+        if (d->from.received.empty())
+            tool::give_pages_back(d->from.received.room());
 }
 
 void tunnel::note_move() {

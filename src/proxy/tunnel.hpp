@@ -14,7 +14,8 @@ namespace proxy {
 ///
 /// If a side closes its sending direction, the proxy closes the same direction to the other side, and the opposite
 /// direction continues. If a side resets its connection, the proxy resets both. The proxy reads more in a direction
-/// only after it sent everything that it had read, so a side that does not read makes the other side wait.
+/// only after it sent everything that it had read, so a side that does not read makes the other side wait. A tunnel that
+/// is silent for a second returns the memory of its buffers to the system.
 class tunnel final : private net::watched {
 public:
     struct limits {
@@ -46,6 +47,7 @@ private:
     net::task<> relay(direction& d);
     net::task<net::error_code> send(direction& d);
     void note_move();
+    void give_memory_back() noexcept;
     void close() noexcept;
     void reset() noexcept;
 
@@ -53,6 +55,7 @@ private:
     direction up_;
     direction down_;
     bool moved_ = true;  // a byte moved since the last `look`
+    bool keeps_memory_ = true;
     net::clock::time_point last_;
     std::optional<net::clock::time_point> end_;
 };

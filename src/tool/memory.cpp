@@ -2,13 +2,27 @@
 
 #ifdef __linux__
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #endif
+
+#include <cstdint>
 
 #ifndef __has_feature
 #define __has_feature(x) 0  // for clang; g++ defines __SANITIZE_...__
 #endif
 
 namespace tool {
+
+void give_pages_back([[maybe_unused]] std::span<char> unused) noexcept {
+#ifdef __linux__
+    static auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    auto const begin = (reinterpret_cast<std::uintptr_t>(unused.data()) + page - 1) / page * page;
+    auto const end = reinterpret_cast<std::uintptr_t>(unused.data() + unused.size()) / page * page;
+    if (begin < end)
+        ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+#endif
+}
 
 // A sanitizer replaces glibc's allocator, whose arenas then do not exist, so malloc_trim must not be called.
 void give_memory_back() noexcept {

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 import time
+import unittest
 
 from admin_support import request, stats
 from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, pattern, rejects, wait_until
@@ -179,6 +180,26 @@ class Bytes(TunnelTest):
         while piece := client.sock.recv(1 << 20):
             got += len(piece)
         self.assertEqual(got, taken[0])
+
+    @unittest.skipIf(KEEPS_MEMORY, "a sanitizer keeps freed memory")
+    def test_a_silent_tunnel_has_no_memory_for_its_bytes(self):
+        proxy = self.start_with(SHOP + route())
+
+        def resident():
+            with open(f"/proc/{proxy.process.pid}/status") as status:
+                return int(status.read().split("VmRSS:")[1].split()[0])
+
+        before = resident()
+        clients = [self.over(proxy) for _ in range(200)]
+        data = b"x" * 30_000
+        for client in clients:
+            client.send(data)
+            self.assertEqual(client.reader.exactly(len(data)), data)
+        self.assertGreater(resident() - before, 200 * 60)
+        wait_until(lambda: resident() - before < 200 * 40, "the memory")
+        for client in clients:
+            client.send(data)
+            self.assertEqual(client.reader.exactly(len(data)), data)
 
 
 class Asked(TunnelTest):

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace {
@@ -24,6 +25,22 @@ std::size_t resident() {
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(given_pages_return_to_the_system_and_can_be_used_again) {
+    constexpr std::size_t size = 64'000'000;
+    auto const block = std::make_unique_for_overwrite<char[]>(size);
+    std::fill_n(block.get(), size, 'x');
+    auto const before = resident();
+    tool::give_pages_back({block.get() + 10, size - 20});
+    if (before != 0)
+        BOOST_TEST(before - resident() > size * 9 / 10);
+    BOOST_TEST(std::string(block.get(), 10) == std::string(10, 'x'));
+    BOOST_TEST(std::string(block.get() + size - 10, 10) == std::string(10, 'x'));
+    std::fill_n(block.get(), size, 'y');
+    BOOST_TEST(block[size / 2] == 'y');
+    tool::give_pages_back({block.get() + 1, 100});
+    BOOST_TEST(block[50] == 'y');
+}
 
 // glibc keeps freed memory that is below memory in use.
 BOOST_AUTO_TEST_CASE(freed_memory_returns_to_the_system) {
