@@ -198,9 +198,20 @@ weir::limiter_config rule_of(std::string_view text) {
 weir::queue_options queue_of(std::string_view text, weir::patience unless_said) {
     auto made = weir::queue_options::parse(text);
     // Spaces separate names and values, and no value is called `patience`.
-    if (fmt::format(" {} ", text).find(" patience ") == std::string::npos)
+    auto const spaced = fmt::format(" {} ", text);
+    if (spaced.find(" patience ") == std::string::npos)
         made.patience = unless_said;
     weir::validate(made);
+    // A negative patience is read as 0s.
+    auto const check = [&](std::string_view name, weir::patience p) {
+        constexpr std::chrono::hours most{24};
+        auto const time = p.length_or(weir::forever);
+        if (spaced.find(fmt::format(" {} -", name)) != std::string::npos ||
+            (time != weir::forever && time > most))
+            throw std::invalid_argument(fmt::format("{} must be from 0s to 24h, or forever", name));
+    };
+    check("patience", made.patience);
+    check("max_expected_wait", made.max_expected_wait);
     if (made.order == weir::queue_order::shares)
         throw std::invalid_argument("`order shares` is not supported here");
     return made;

@@ -60,7 +60,8 @@ using server_address = std::variant<tcp_address, unix_address>;
 
 struct listener {
     listen_address address;
-    bool proxy_protocol = false;  // each connection starts with its header, version 1 or 2
+    bool proxy_protocol = false;        // each connection starts with its header, version 1 or 2
+    std::optional<unsigned> mode = {};  // of the file of a unix socket; empty: by the umask
 
     friend bool operator==(listener const&, listener const&) = default;
 };

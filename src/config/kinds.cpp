@@ -71,12 +71,26 @@ kind<std::string> text(std::string expected) {
     });
 }
 
-kind<std::string> path(std::string expected) {
+kind<unsigned> file_mode() {
+    return of_text<unsigned>(
+        "four octal digits from 0000 to 0777, such as 0660",
+        [](std::string_view found) -> std::optional<unsigned> {
+            bool const octal =
+                std::ranges::all_of(found, [](char c) { return c >= '0' && c <= '7'; });
+            if (found.size() != 4 || found[0] != '0' || !octal)
+                return std::nullopt;
+            return static_cast<unsigned>(
+                (found[1] - '0') * 64 + (found[2] - '0') * 8 + (found[3] - '0'));
+        });
+}
+
+kind<std::string> target(std::string expected) {
     return of_text<std::string>(std::move(expected), [](std::string_view found) {
         bool const printable =
             std::ranges::all_of(found, [](char c) { return c > ' ' && c < 127; });
-        return found.starts_with('/') && printable ? std::optional(std::string(found))
-                                                   : std::nullopt;
+        return found.starts_with('/') && printable && !http::is_ambiguous(found)
+                   ? std::optional(std::string(found))
+                   : std::nullopt;
     });
 }
 

@@ -18,8 +18,10 @@ namespace config {
                                         weir::duration most = std::chrono::hours(24));
 /// Non-empty text without control characters.
 [[nodiscard]] kind<std::string> text(std::string expected);
+/// The mode of a file, such as 0660.
+[[nodiscard]] kind<unsigned> file_mode();
 /// A text of printable ASCII without spaces that starts with a slash.
-[[nodiscard]] kind<std::string> path(std::string expected);
+[[nodiscard]] kind<std::string> target(std::string expected);
 /// A text that can match the host of a request: a name, an address, or `*.` and a name.
 [[nodiscard]] kind<std::string> host_of_route();
 /// A text that can match `http::normal_path`. A last segment `*` is removed.

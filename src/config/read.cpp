@@ -10,10 +10,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <ranges>
 #include <system_error>
@@ -231,6 +232,9 @@ void file_reader::read_listener(table_reader& t) {
     if (t.require("address", l.address, where_to_listen()))
         t.set_name(fmt::format("listen `{}`", to_string(l.address)));
     t.get("proxy_protocol", l.proxy_protocol, flag());
+    t.get("mode", l.mode, file_mode());
+    if (t.has("mode") && !std::holds_alternative<unix_address>(l.address))
+        t.problem(t.at("mode"), "`mode` requires an `address` that is a unix socket");
     for (auto const& other : made_.listeners)
         if (other.address == l.address && t.has("address"))
             t.problem(t.at("address"), fmt::format("duplicate address `{}`", to_string(l.address)));
@@ -261,8 +265,8 @@ void file_reader::read_upstream(table_reader& t) {
     t.get("resolve", u.resolve, time(0s));
     t.table("health", [&](table_reader& of) {
         health_check h;
-        of.get("path", h.path, path("a path, such as /healthz"));
-        of.get("every", h.every, time(1ms));
+        of.get("path", h.path, target("a path, such as /healthz"));
+        of.get("every", h.every, time(10ms));
         of.get("timeout", h.timeout, time(1ms));
         of.get("fall", h.fall, number(1, 1000));
         of.get("rise", h.rise, number(1, 1000));
@@ -397,6 +401,11 @@ void file_reader::read_route(table_reader& t) {
         r.respond = static_cast<unsigned>(status);
     if (t.has("upstream") == t.has("respond"))
         t.problem(t.at(), "exactly one of `upstream` and `respond` is required");
+    else if (t.has("respond"))
+        for (char const* const key :
+             {"upstream_timeout", "body_buffer", "upgrade", "request_headers"})
+            if (t.has(key))
+                t.problem(t.at(key), fmt::format("`{}` requires `upstream`", key));
     t.list("limits", text("the name of a limit"), [&](std::string name, position at) {
         limits_.use(name, at, where);
         if (std::ranges::find(r.limits, name) != r.limits.end())
@@ -476,7 +485,7 @@ void file_reader::read_body(table_reader& t) {
 // Adds the default listener and the default route.
 void file_reader::complete() {
     if (made_.listeners.empty())
-        made_.listeners.push_back({tcp_address{"127.0.0.1", 8080}});
+        made_.listeners.push_back({.address = tcp_address{"127.0.0.1", 8080}});
     if (!made_.routes.empty())
         return;
     if (made_.upstreams.size() != 1) {
@@ -512,11 +521,18 @@ configuration read(std::string_view text, std::string_view file) {
 }
 
 configuration read_file(std::string const& file) {
+    constexpr std::size_t most_bytes = 64 * 1024 * 1024;
     if (std::error_code ec; std::filesystem::is_directory(file, ec))
         throw tool::usage_error(fmt::format("`{}` is a directory", file));
     std::ifstream in(file, std::ios::binary);
-    std::string const text{std::istreambuf_iterator<char>(in), {}};
-    if (!in)
+    std::string text;
+    std::array<char, 64 * 1024> part;
+    while (text.size() <= most_bytes && (in.read(part.data(), part.size()), in.gcount() > 0))
+        text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > most_bytes)
+        throw tool::usage_error(
+            fmt::format("`{}` is too large; the maximum is {} bytes", file, most_bytes));
+    if (!in.eof())
         throw tool::usage_error(
             fmt::format("cannot read `{}`: {}", file, std::generic_category().message(errno)));
     return read(text, file);

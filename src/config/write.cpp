@@ -267,6 +267,8 @@ std::string write(configuration const& c) {
         w.table("[listen]");
         w.line("address", value_text(l.address));
         w.member("proxy_protocol", l.proxy_protocol, false);
+        if (l.mode)
+            w.line("mode", fmt::format("\"{:04o}\"", *l.mode));
     }
     for (auto const& u : c.upstreams)
         write(w, u);

@@ -133,18 +133,23 @@ void compose_switch(std::string& out, answer_head const& answer, std::string_vie
 }
 
 void compose(std::string& out, own_response const& answer, unsigned version, bool keep_alive,
-             std::string_view date) {
+             std::string_view date, field_changes const& changes) {
     add_status(out, answer.status,
                beast::obsolete_reason(static_cast<beast::status>(answer.status)));
-    add(out, "Date", date);
-    out.append("Server: weir-proxy\r\n");
+    auto const add_own = [&](std::string_view name, std::string_view value) {
+        if (stays(name, changes))
+            add(out, name, value);
+    };
+    add_own("Date", date);
+    add_own("Server", "weir-proxy");
     if (has_body(answer.status)) {
-        add(out, "Content-Type", answer.type);
-        out.append("Vary: Accept\r\n");
+        add_own("Content-Type", answer.type);
+        add_own("Vary", "Accept");
         add_framing(out, framing::length, answer.length);
     }
     if (answer.retry_after)
-        add(out, "Retry-After", decimal(static_cast<std::uint64_t>(answer.retry_after->count())));
+        add_own("Retry-After", decimal(static_cast<std::uint64_t>(answer.retry_after->count())));
+    add_all(out, changes);
     out.append(answer.lines);
     add_connection(out, version, keep_alive);
     out.append("\r\n");

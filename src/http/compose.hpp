@@ -53,7 +53,7 @@ struct own_response {
 }
 /// Writes the header of a response by the proxy itself.
 void compose(std::string& out, own_response const& answer, unsigned version, bool keep_alive,
-             std::string_view date);
+             std::string_view date, field_changes const& changes = {});
 
 /// Appends the other pieces to `head`, which is the first piece, if they are so small that copying costs less than
 /// sending several pieces.

@@ -3,12 +3,14 @@
 #include "resolve.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 namespace net {
@@ -35,7 +37,13 @@ listener::~listener() {
     close();
 }
 
-listener::acceptor& listener::open(endpoint const& at, std::string name) {
+error_code listener::acceptor::set_mode(unsigned mode) {
+    bool const is_set = path_.empty() || ::chmod(path_.c_str(), mode) == 0;
+    return is_set ? error_code() : error_code(errno, boost::system::system_category());
+}
+
+listener::acceptor& listener::open(endpoint const& at, std::string name,
+                                   std::optional<unsigned> mode) {
     auto path = path_of(at);
     if (!path.empty())
         remove_if_nobody_listens(context_, at, path);
@@ -45,6 +53,8 @@ listener::acceptor& listener::open(endpoint const& at, std::string name) {
         made.acceptor_.set_option(stream_acceptor::reuse_address(true));
         made.acceptor_.bind(at);
         made.path_ = std::move(path);
+        if (auto const ec = mode ? made.set_mode(*mode) : error_code())
+            throw boost::system::system_error(ec);
         made.acceptor_.listen(4096);
     } catch (...) {
         close(made);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,8 @@ public:
         /// Whether its connections start with the PROXY protocol; initially false.
         [[nodiscard]] bool is_introduced() const noexcept { return introduced_; }
         void set_introduced(bool introduced) noexcept { introduced_ = introduced; }
+        /// Changes the mode of the file of a unix socket.
+        [[nodiscard]] error_code set_mode(unsigned mode);
 
     private:
         friend class listener;
@@ -69,8 +72,8 @@ public:
     void start(handlers h);
 
     /// Listens on `at`; other sockets may be accepting already. Throws `boost::system::system_error` if it cannot.
-    /// Replaces the file of a unix socket unless a program listens on it.
-    acceptor& open(endpoint const& at, std::string name);
+    /// Replaces the file of a unix socket unless a program listens on it. The file has `mode` before a program can connect.
+    acceptor& open(endpoint const& at, std::string name, std::optional<unsigned> mode = {});
     /// Accepts on a socket that is already listening, and takes ownership of it.
     acceptor& adopt(int socket, std::string name);
 

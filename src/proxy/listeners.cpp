@@ -1,6 +1,7 @@
 #include "listeners.hpp"
 
 #include "net/resolve.hpp"
+#include "tool/trouble.hpp"
 
 #include <boost/system/system_error.hpp>
 
@@ -59,7 +60,7 @@ void listeners::open(config::listener const& l, opening& o) {
     auto const* const named = std::get_if<config::inherited_sockets>(&l.address);
     try {
         if (!named) {
-            o.opened_.push_back(&listener_.open(endpoint_of(l.address), name));
+            o.opened_.push_back(&listener_.open(endpoint_of(l.address), name, l.mode));
             return;
         }
         auto const taken = std::erase_if(inherited_, [&](auto const& one) {
@@ -86,6 +87,12 @@ void listeners::follow(config::configuration const& c) {
             unnamed.push_back(&acceptor);
         else
             acceptor.set_introduced(l->proxy_protocol);
+        if (l == c.listeners.end() || !l->mode)
+            continue;
+        if (auto const ec = acceptor.set_mode(*l->mode))
+            tool::say(tool::level::warning,
+                      fmt::format("weir-proxy: listen {}: cannot set the mode: {}\n",
+                                  acceptor.name(), ec.message()));
     }
     for (auto* const acceptor : unnamed)
         listener_.close(*acceptor);

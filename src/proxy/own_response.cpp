@@ -1,11 +1,10 @@
 #include "own_response.hpp"
 
-#include "http/compose.hpp"
-
 namespace proxy {
 
 http::gather write_response(exchange& x, std::span<config::body const> bodies, problem const& what,
-                            bool keep_alive, std::string_view date) {
+                            bool keep_alive, std::string_view date,
+                            http::field_changes const& changes) {
     auto const body = choose_body(bodies, what, x.kept.accept, x.body);
     bool const has_body = x.request.head.method != http::verb::head && http::has_body(what.status);
     x.record.status = what.status;
@@ -16,7 +15,7 @@ http::gather write_response(exchange& x, std::span<config::body const> bodies, p
                    .length = body.text.size(),
                    .retry_after = what.retry_after,
                    .lines = what.lines},
-                  x.request.head.version, keep_alive, date);
+                  x.request.head.version, keep_alive, date, changes);
     http::gather out{x.out};
     if (has_body)
         out.emplace_back(body.text);

@@ -267,8 +267,11 @@ conclusion session::rejected(exchange& x, route const& to, entry const& entered)
 net::task<next> session::answer(workspace& w, plan const& p, conclusion const& end) {
     auto& x = w.current;
     auto const after = draining() ? last_after(end) : end.after;
+    static http::field_changes const unchanged;
+    bool const is_of_route = end.how == ending::routed && x.record.to;
     auto out = write_response(
-        x, p.configuration.bodies, end.say, after == next::request, shared_.for_relays.date.now());
+        x, p.configuration.bodies, end.say, after == next::request, shared_.for_relays.date.now(),
+        is_of_route ? x.record.to->response_headers : unchanged);
     net::error_code ec;
     if (!client_.send_now(out, ec)) {
         net::time_limit const limit(client_, net::direction::writing, limits().body);

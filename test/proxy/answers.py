@@ -92,6 +92,20 @@ class Problems(ProxyTest):
             over.set()
             self.assertEqual(holder.answer().status, 200)
 
+    def test_a_route_that_responds_changes_the_header(self):
+        proxy = self.start_with(SHOP + (
+            '[[route]]\npath = "/old"\nrespond = 301\nresponse_headers = { add = { Location = "/new" } }\n'
+            '[[route]]\npath = "/down"\nrespond = 503\n[route.response_headers]\nremove = "Vary"\n'
+            'add = { Retry-After = "120", Server = "shop" }\n'
+            '[[route]]\nupstream = "shop"\nresponse_headers = { add = { X-Of = "shop" } }\n'))
+        with Client(proxy.port) as client:
+            moved = client.ask("/old")
+            self.assertEqual((moved.status, moved.get("location"), moved.get("server")), (301, "/new", "weir-proxy"))
+            down = client.ask("/down")
+            self.assertEqual((down.status, down.get("retry-after"), down.get("server"), down.get("vary")),
+                             (503, "120", "shop", None))
+            self.assertEqual(client.ask("/").get("x-of"), "shop")
+
     def test_a_response_that_is_not_about_a_limit_has_the_type_about_blank(self):
         proxy = self.start_with(SHOP + LIMITS + ROUTES)
         self.upstream.script["/a/drop"] = lambda *_: False

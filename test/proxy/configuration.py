@@ -116,6 +116,11 @@ class Files(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr),
                          (2, f"weir-proxy: `{os.path.dirname(self.file)}` is a directory\n"))
 
+    def test_a_file_without_an_end(self):
+        result = run("--config", "/dev/zero")
+        self.assertEqual((result.returncode, result.stderr),
+                         (2, "weir-proxy: `/dev/zero` is too large; the maximum is 67108864 bytes\n"))
+
     def test_a_pid_file_that_cannot_be_written(self):
         self.write('pid_file = "/no/such/folder/pid"\n[admin]\naddress = "none"\n[[listen]]\naddress = "127.0.0.1:0"\n'
                    '[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n')

@@ -3,7 +3,9 @@
 
 import contextlib
 import os
+import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
@@ -208,6 +210,20 @@ class Listeners(ProxyTest):
             self.assertEqual(local.ask("/bytes/1000000").status, 200)
         proxy.stop()
         self.assertFalse(os.path.exists(self.path))
+
+    def test_the_mode_of_a_unix_socket(self):
+        def config(mode):
+            return (f'[[listen]]\naddress = "127.0.0.1:0"\n[[listen]]\naddress = "unix:{self.path}"\nmode = "{mode}"\n'
+                    + self.shop)
+
+        proxy = self.start_with(config("0602"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o602)
+        with self.local() as local:
+            self.assertEqual(local.ask("/").status, 200)
+            proxy.write(self.filled(config("0660")))
+            proxy.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: stat.S_IMODE(os.stat(self.path).st_mode) == 0o660)
+            self.assertEqual(local.ask("/").status, 200)
 
     def test_an_upstream_at_a_unix_socket(self):
         other = socket.socket(socket.AF_UNIX)

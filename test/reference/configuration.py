@@ -45,6 +45,7 @@ NEEDS = {
 # The other keys that a key needs; None removes a key.
 NEEDS_OF_KEY = {
     ("listen", "proxy_protocol"): {"address": "unix:/a"},
+    ("listen", "mode"): {"address": "unix:/a"},
     ("limit", "shared_as"): {"store": "counts"},
     ("limit", "prefetch"): {"store": "counts"},
     ("limit", "timeout"): {"store": "counts"},
@@ -233,7 +234,7 @@ class Configuration(unittest.TestCase):
         for path, values in (
             (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
-            (("limit",), {"max_memory": 1000000}),
+            (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
             (("limit",), {"priority": "Priority"}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
