@@ -10,8 +10,6 @@
 namespace tool {
 namespace {
 
-constexpr int mapped_bits = 96;
-
 struct parsed_address {
     std::array<std::uint8_t, 16> bytes{};
     bool is_v4 = false;
@@ -31,9 +29,23 @@ std::optional<parsed_address> address_bytes(std::string const& text) {
 
 }  // namespace
 
-bool network::is_v4() const noexcept {
+bool is_v4_mapped(std::array<std::uint8_t, 16> const& address) noexcept {
     constexpr std::array<std::uint8_t, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return prefix >= mapped_bits && std::equal(mapped.begin(), mapped.end(), address.begin());
+    return std::equal(mapped.begin(), mapped.end(), address.begin());
+}
+
+bool network::is_v4() const noexcept {
+    return prefix >= mapped_bits && is_v4_mapped(address);
+}
+
+network network::first(int bits) const noexcept {
+    network n{address, bits};
+    auto at = static_cast<std::size_t>(bits) / 8;
+    if (bits % 8 != 0)
+        n.address[at++] &= static_cast<std::uint8_t>(0xff00 >> bits % 8);
+    std::fill(n.address.begin() + static_cast<std::ptrdiff_t>(at), n.address.end(),
+              std::uint8_t{0});
+    return n;
 }
 
 bool network::contains(std::array<std::uint8_t, 16> const& other) const noexcept {

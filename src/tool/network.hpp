@@ -8,6 +8,12 @@
 
 namespace tool {
 
+/// The bits before an IPv4 address that is mapped into IPv6.
+inline constexpr int mapped_bits = 96;
+
+/// Whether an address of 16 bytes is a mapped IPv4 address.
+[[nodiscard]] bool is_v4_mapped(std::array<std::uint8_t, 16> const& address) noexcept;
+
 /// All addresses that start with the same bits. An IPv4 address mapped into IPv6 counts as the IPv4 address.
 struct network {
     std::array<std::uint8_t, 16>
@@ -18,6 +24,9 @@ struct network {
     [[nodiscard]] bool is_v4() const noexcept;
     /// Whether an address of 16 bytes, mapped if it is IPv4, is in the network.
     [[nodiscard]] bool contains(std::array<std::uint8_t, 16> const& other) const noexcept;
+
+    /// The network of the first `bits` bits of the address, which must not exceed `prefix`.
+    [[nodiscard]] network first(int bits) const noexcept;
 
     friend bool operator==(network const&, network const&) = default;
 };
