@@ -15,22 +15,6 @@ std::optional<int> hexadecimal(char c) noexcept {
     return std::nullopt;
 }
 
-std::string decoded(std::string_view text) {
-    std::string plain;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        auto const high =
-            text[i] == '%' && i + 2 < text.size() ? hexadecimal(text[i + 1]) : std::nullopt;
-        auto const low = high ? hexadecimal(text[i + 2]) : std::nullopt;
-        if (low) {
-            plain += static_cast<char>(*high * 16 + *low);
-            i += 2;
-        } else {
-            plain += text[i];
-        }
-    }
-    return plain;
-}
-
 // Removes the first character of a text, which may be encoded, if it is `wanted`. Returns whether it was.
 bool skip(std::string_view& text, char wanted) noexcept {
     if (text.starts_with(wanted)) {
@@ -55,6 +39,22 @@ bool is_dots_with_parameters(std::string_view text) noexcept {
 
 }  // namespace
 
+std::string percent_decoded(std::string_view text) {
+    std::string plain;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        auto const high =
+            text[i] == '%' && i + 2 < text.size() ? hexadecimal(text[i + 1]) : std::nullopt;
+        auto const low = high ? hexadecimal(text[i + 2]) : std::nullopt;
+        if (low) {
+            plain += static_cast<char>(*high * 16 + *low);
+            i += 2;
+        } else {
+            plain += text[i];
+        }
+    }
+    return plain;
+}
+
 bool is_ambiguous(std::string_view target) noexcept {
     if (target.find_first_of("#%;") == target.npos)
         return false;
@@ -78,7 +78,7 @@ bool is_ambiguous(std::string_view target) noexcept {
 std::string normal_path(std::string_view target) {
     if (!target.starts_with('/'))
         return std::string(target);
-    auto const plain = decoded(target.substr(0, target.find_first_of("?#")));
+    auto const plain = percent_decoded(target.substr(0, target.find_first_of("?#")));
     std::string path;
     std::string_view rest = plain;
     while (!rest.empty()) {

@@ -6,6 +6,9 @@
 
 namespace http {
 
+/// Decodes `%41` to `A`, once. Text that is no such code is unchanged.
+[[nodiscard]] std::string percent_decoded(std::string_view text);
+
 /// The path of a target in origin form, as a server may interpret it: without the query, percent-decoded once, without
 /// the parameters of segments (`;x=1`), without empty segments, and with `.` and `..` resolved. It starts with a slash;
 /// `*` is unchanged.

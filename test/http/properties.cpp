@@ -23,7 +23,7 @@ public:
     std::string request() {
         auto text =
             one_of({"GET ", "POST ", "OPTIONS ", "HEAD ", "X-Y "}) +
-            one_of({"/", "/a?b=c", "*", "http://test", "http://TEST:80/a", "http://other/"}) +
+            one_of({"/", "/a?b=c&a=%61", "*", "http://test", "http://TEST:80/a", "http://other/"}) +
             one_of({" HTTP/1.1\r\n", " HTTP/1.1\r\n", " HTTP/1.1\r\n", " HTTP/1.0\r\n"});
         if (!random_.one_in(10))
             text += one_of({"Host: test\r\n", "host:TEST:80 \r\n"});
@@ -35,6 +35,11 @@ public:
                           one_of({"200 OK\r\n", "200\r\n", "404 \r\n", "204 None\r\n",
                                   "304 Same\r\n", "103 Early\r\n", "101 Switch\r\n"});
         return damaged(text + fields() + "\r\n" + body());
+    }
+
+    std::string claims() {
+        return damaged(one_of({"{\"a\":\"b\"}", "{\"a\":12}", "{\"b\":[1,{}],\"a\":\"\\u0062c\"}",
+                               "{\"a\":\"b\",\"a\":\"c\"}"}));
     }
 
 private:
@@ -50,7 +55,9 @@ private:
                  "Connection: close\r\n", "Connection: keep-alive, X-A\r\n",
                  "Connection: date, host, content-length\r\n", "Upgrade: h2c\r\n",
                  "Expect: 100-continue\r\n", "X-Forwarded-For: 10.0.0.1\r\n",
-                 "x-forwarded-for: 10.0.0.2, 10.0.0.3\r\n", "TE: trailers\r\n", "Via: 1.0 a\r\n"});
+                 "x-forwarded-for: 10.0.0.2, 10.0.0.3\r\n", "TE: trailers\r\n", "Via: 1.0 a\r\n",
+                 "Cookie: b=c; a=\"%62\"\r\n", "Connection: cookie\r\n",
+                 "Authorization: Bearer e30.eyJhIjoxfQ.\r\n"});
         if (random_.one_in(50))
             for (auto n = random_.between(180, 200); n > 0; --n)
                 text += "A: b\r\n";
@@ -150,6 +157,12 @@ BOOST_AUTO_TEST_CASE(hold_for_responses) {
         auto const bytes = generator(random).answer();
         auto const method = random.one_of({http::verb::get, http::verb::head});
         return properties::answer(bytes, method, random.one_of({10u, 11u}), cuts);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(hold_for_claims) {
+    check([](support::random_source& random, properties::cuts) {
+        return properties::claims(generator(random).claims());
     });
 }
 

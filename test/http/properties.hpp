@@ -3,6 +3,8 @@
 #include "http/body.hpp"
 #include "http/compose.hpp"
 #include "http/head.hpp"
+#include "http/values.hpp"
+#include "support/base64url.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -218,6 +220,34 @@ inline fields going_on(http::head const& h) {
     return result;
 }
 
+/// The values that select limiters: a cookie, a parameter and a claim, and how often the request has them.
+inline fields keys_of(http::request_head const& head) {
+    auto const cookie = http::cookie_of(head, "a");
+    auto const parameter = http::parameter_of(head.target, "a");
+    auto const tokens = http::count_lines(head, "authorization");
+    must((cookie.count != 0 || cookie.value.empty()) &&
+             (parameter.count != 0 || parameter.value.empty()),
+         "a value is not counted");
+    auto const claim = http::claim_of(head, "a");
+    must(claim.empty() || tokens != 0, "a claim has no token");
+    return {{cookie.value, std::to_string(cookie.count)},
+            {parameter.value, std::to_string(parameter.count)},
+            {claim, std::to_string(tokens)}};
+}
+
+/// The claims of a token are the same for each spelling of the scheme, and a token with another number of parts has none.
+inline bool claims(std::string_view bytes) {
+    auto const token = "e30." + support::base64url(bytes) + '.';
+    auto const found = http::claim_of("Bearer " + token, "a");
+    must(found == http::claim_of("bEARER   " + token + "c2ln", "a"),
+         "a claim depends on the signature");
+    must(http::claim_of("Bearer " + token + '.', "a").empty(), "a token of four parts has a claim");
+    must(found.size() <= bytes.size(), "a claim is longer than its token");
+    // Most bytes are not base64.
+    static_cast<void>(http::claim_of("Bearer " + std::string(bytes), "a"));
+    return !found.empty();
+}
+
 inline bool request(std::string_view bytes, http::underscores names, cuts how) {
     auto const size = scan(bytes, how);
     if (size == 0)
@@ -268,6 +298,7 @@ inline bool request(std::string_view bytes, http::underscores names, cuts how) {
                  again.body == head.body && again.length == head.length && !again.expects_continue,
              "the composed header has another meaning");
         must(going_on(again) == expected, "the composed header has other fields");
+        must(keys_of(again) == keys_of(head), "the composed header selects other limiters");
     }
 
     auto const body = read_body(bytes.substr(size), head.body, head.length, how, head.body);
