@@ -147,16 +147,62 @@ std::optional<log_format> log_format_of(std::string_view text) {
     return std::nullopt;
 }
 
-std::string to_string(key_part const& part) {
+namespace {
+
+std::string source_text(key_part const& part) {
     switch (part.what) {
         case key_part::kind::client:
             break;
         case key_part::kind::header:
             return "header " + part.name;
+        case key_part::kind::cookie:
+            return "cookie " + part.name;
+        case key_part::kind::query:
+            return "query " + part.name;
+        case key_part::kind::claim:
+            return "claim " + part.name;
         case key_part::kind::segment:
             return fmt::format("path {}", part.number);
+        case key_part::kind::shared:
+            return "shared";
+        case key_part::kind::reject:
+            return "reject";
     }
     return "client";
+}
+
+}  // namespace
+
+bool has_client(key_part const& part) {
+    bool found = false;
+    each_source(part,
+                [&](key_part const& one) { found = found || one.what == key_part::kind::client; });
+    return found;
+}
+
+std::string to_string(key_part const& part) {
+    auto text = source_text(part);
+    for (auto const& other : part.otherwise)
+        text += " or " + source_text(other);
+    return text;
+}
+
+std::string rule_text(limit const& l) {
+    return l.is_unlimited ? std::string(unlimited) : to_string(l.rule);
+}
+
+std::optional<named_clients> clients_named(std::string_view text, limit const& l) {
+    if (l.key.size() != 1 || !has_client(l.key.front()))
+        return std::nullopt;
+    auto const found = tool::network_of(text);
+    if (!found)
+        return std::nullopt;
+    auto const bits = found->is_v4() ? tool::mapped_bits + l.v4_prefix : l.v6_prefix;
+    if (found->prefix == 128)
+        return named_clients{found->first(bits), true};
+    if (found->prefix > bits)
+        return std::nullopt;
+    return named_clients{*found, found->prefix == bits};
 }
 
 std::string to_string(failure_mode const& mode) {

@@ -128,20 +128,37 @@ struct store {
 inline constexpr std::string_view store_schemes = "redis://, unix: and mysql://";
 [[nodiscard]] bool is_store_url(std::string_view text) noexcept;
 
-/// One part of the key that selects the limiter of a request.
+/// One part of the key that selects the limiter of a request: a value of the request or, if it is missing, the first
+/// value of `otherwise`. A value that is empty is missing.
 struct key_part {
     enum class kind : std::uint8_t {
-        client,   // the network of the client
-        header,   // the value of the header field `name`
+        client,  // the network of the client, which is never missing
+        header,  // the value of the header field `name`
+        cookie,  // the value of the cookie `name`
+        query,   // the value of the parameter `name` in the query of the target
+        claim,  // the claim `name` of the JSON Web Token in Authorization; its signature is not verified
         segment,  // segment number `number` of the path, from 1
+        shared,  // last in `otherwise`: requests without a value share one key, as they do without this kind
+        reject,  // last in `otherwise`: requests without a value are rejected
     };
     kind what = kind::client;
-    std::string name;
+    std::string name = {};
     std::int64_t number = 0;
+    std::vector<key_part> otherwise = {};
 
     friend bool operator==(key_part const&, key_part const&) = default;
 };
+/// `header X-Api-Key`, `cookie session or client`.
 [[nodiscard]] std::string to_string(key_part const& part);
+/// Whether the part or one of its alternatives is the client.
+[[nodiscard]] bool has_client(key_part const& part);
+/// Calls `f` with the part and each of its alternatives, in order.
+template <class F>
+void each_source(key_part const& part, F f) {
+    f(part);
+    for (auto const& other : part.otherwise)
+        f(other);
+}
 
 using failure_mode = decltype(weir::shared_options::on_failure);
 /// `closed`, `open`, `local 0.25`.
@@ -157,19 +174,25 @@ enum class full_of_keys : std::uint8_t {
 [[nodiscard]] std::string to_string(full_of_keys how);
 [[nodiscard]] std::optional<full_of_keys> full_of_keys_of(std::string_view text);
 
+/// The rule of some keys of a limit; empty: they are unlimited.
+using override_rule = std::optional<weir::limiter_config>;
+inline constexpr std::string_view unlimited = "unlimited";
+
 struct limit {
     static constexpr std::chrono::seconds default_patience{1};
 
     std::string name;
     weir::limiter_config rule;
+    bool is_unlimited = false;  // only the keys of `overrides` are limited; `rule` has their kind
 
     std::vector<key_part> key;  // empty: one limiter for all requests
     int v4_prefix = 32;         // clients that share this many leading address bits share a key
     int v6_prefix = 64;
     std::int64_t max_keys = 100'000;
-    std::int64_t max_memory = 1024 * 1024 * 1024;                         // of all keys, in bytes
-    full_of_keys when_full = full_of_keys::share;                         // for further keys
-    std::vector<std::pair<std::string, weir::limiter_config>> overrides;  // by key
+    std::int64_t max_memory = 1024 * 1024 * 1024;  // of all keys, in bytes
+    full_of_keys when_full = full_of_keys::share;  // for further keys
+    std::vector<std::pair<std::string, override_rule>>
+        overrides;  // by key, or by network of clients
 
     weir::queue_options queue{.patience = default_patience};
     std::optional<std::string> priority;  // the header field that holds the class of a request
@@ -184,6 +207,18 @@ struct limit {
 
 /// The largest number of bytes that the keys of the limit take without `max_memory`: an estimate.
 [[nodiscard]] double most_memory(limit const& l);
+
+/// The rule of the limit as the file has it, such as `100/1s` or `unlimited`.
+[[nodiscard]] std::string rule_text(limit const& l);
+
+/// The clients of an override.
+struct named_clients {
+    tool::network network;  // no narrower than a key
+    bool is_one_key;        // the network is exactly one key
+};
+/// The clients that an override of the limit names: an address, which stands for its whole key, or a network. Empty if
+/// the limit has no key by client, or if the text is neither, or is a network narrower than a key.
+[[nodiscard]] std::optional<named_clients> clients_named(std::string_view text, limit const& l);
 
 /// Parses a rule such as `100/1s`. Throws `std::invalid_argument` if no limiter can have it.
 [[nodiscard]] weir::limiter_config rule_of(std::string_view text);
@@ -265,15 +300,25 @@ struct upgrade {
 /// Whether `protocol` is the name of a protocol that may be allowed. HTTP is not: its requests would bypass the limits.
 [[nodiscard]] bool is_upgrade(std::string_view protocol);
 
+/// A header field of a request, and the values of which it must have one.
+struct header_condition {
+    std::string name;
+    std::vector<std::string> values;
+
+    friend bool operator==(header_condition const&, header_condition const&) = default;
+};
+
 /// A request uses the first route that matches it.
 struct route {
     // One less than a chain can have: the seats of the upstream's servers are one more limit.
     static constexpr std::size_t most_limits = 15;
     static constexpr std::int64_t most_body_buffer = 1024 * 1024;
 
-    std::string host;                  // empty: any; `*.example.org`: any host below example.org
-    std::string path = "/";            // a prefix of whole segments
-    std::vector<std::string> methods;  // empty: any
+    std::string host;                    // empty: any; `*.example.org`: any host below example.org
+    std::string path = "/";              // a prefix of whole segments
+    std::vector<std::string> methods;    // empty: any
+    std::vector<tool::network> clients;  // empty: any
+    std::vector<header_condition> headers;  // all of them
 
     std::string upstream;             // by name; empty if `respond` is set
     std::optional<unsigned> respond;  // the status of a response by the proxy itself

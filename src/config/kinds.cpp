@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace config {
 namespace {
@@ -34,6 +37,33 @@ std::optional<std::string> behind(std::string_view prefix, std::string_view text
     if (!text.starts_with(prefix) || text.size() == prefix.size() || has_control(text))
         return std::nullopt;
     return std::string(text.substr(prefix.size()));
+}
+
+// Whether each request has this part of a key, or is rejected.
+bool is_never_missing(key_part const& part) {
+    using kind = key_part::kind;
+    return part.what == kind::client || part.what == kind::shared || part.what == kind::reject;
+}
+
+// Parses one value of a request that can be part of a key.
+std::optional<key_part> source_of_key(std::string_view text) {
+    using kind = key_part::kind;
+    for (auto const what : {kind::client, kind::shared, kind::reject})
+        if (text == to_string(key_part{.what = what}))
+            return key_part{.what = what};
+    for (auto const what : {kind::header, kind::cookie})
+        if (auto name = behind(to_string(key_part{.what = what}), text); name && is_token(*name))
+            return key_part{.what = what, .name = std::move(*name)};
+    if (auto name = behind("query ", text); name && name->find_first_of(" &=#") == name->npos)
+        return key_part{.what = kind::query, .name = std::move(*name)};
+    if (auto name = behind("claim ", text); name && name->find(' ') == name->npos)
+        return key_part{.what = kind::claim, .name = std::move(*name)};
+    if (auto const digits = behind("path ", text)) {
+        auto const n = tool::number_of(*digits);
+        if (n && *n >= 1 && *n <= 100)
+            return key_part{.what = kind::segment, .number = *n};
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -158,10 +188,12 @@ kind<std::string> method() {
         });
 }
 
-kind<weir::limiter_config> rule() {
-    return of_text<weir::limiter_config>(
-        "a rule, such as `100/1s`, `100/1s burst 20` or `32 seats`",
-        [](std::string_view found) { return std::optional(rule_of(found)); });
+kind<override_rule> rule() {
+    return of_text<override_rule>(
+        "a rule, such as `100/1s`, `100/1s burst 20` or `32 seats`, or `unlimited`",
+        [](std::string_view found) -> std::optional<override_rule> {
+            return found == unlimited ? override_rule() : override_rule(rule_of(found));
+        });
 }
 
 kind<weir::queue_options> queue() {
@@ -226,21 +258,44 @@ kind<tool::network> network() {
 kind<std::optional<key_part>> part_of_key() {
     using part = std::optional<key_part>;
     return of_text<part>(
-        "`total`, `client`, `header NAME`, or `path N`, a segment of the path from 1 to 100",
+        "`total`, `client`, `header NAME`, `cookie NAME`, `query NAME`, `claim NAME`, or `path N`, "
+        "a segment of the path from 1 to 100; or several of these with ` or ` between, of which "
+        "the last may be `shared` or `reject`",
         [](std::string_view found) -> std::optional<part> {
             if (found == "total")
                 return part();
-            if (found == "client")
-                return key_part{};
-            if (auto name = behind("header ", found); name && is_token(*name))
-                return key_part{
-                    .what = key_part::kind::header, .name = std::move(*name), .number = 0};
-            if (auto const digits = behind("path ", found)) {
-                auto const n = tool::number_of(*digits);
-                if (n && *n >= 1 && *n <= 100)
-                    return key_part{.what = key_part::kind::segment, .name = {}, .number = *n};
+            constexpr std::string_view word = " or ";
+            std::vector<key_part> all;
+            for (bool more = true; more;) {
+                auto const end = found.find(word);
+                auto source = source_of_key(found.substr(0, end));
+                if (!source)
+                    return std::nullopt;
+                if (std::ranges::find(all, *source) != all.end())
+                    throw std::invalid_argument(fmt::format("duplicate `{}`", to_string(*source)));
+                more = end != found.npos;
+                if (more && is_never_missing(*source))
+                    throw std::invalid_argument(
+                        fmt::format("nothing can follow `{}`", to_string(*source)));
+                all.push_back(std::move(*source));
+                found.remove_prefix(more ? end + word.size() : found.size());
             }
-            return std::nullopt;
+            auto made = std::move(all.front());
+            if (made.what == key_part::kind::shared || made.what == key_part::kind::reject)
+                return std::nullopt;
+            made.otherwise.assign(std::move_iterator(all.begin() + 1),
+                                  std::move_iterator(all.end()));
+            return made;
+        });
+}
+
+kind<std::string> value_of_field() {
+    return of_text<std::string>(
+        "text without control characters, and without spaces at its ends",
+        [](std::string_view found) {
+            return found.empty() || has_control(found) || http::trimmed(found) != found
+                       ? std::nullopt
+                       : std::optional(std::string(found));
         });
 }
 

@@ -27,7 +27,8 @@ namespace config {
 /// A text that can match `http::normal_path`. A last segment `*` is removed.
 [[nodiscard]] kind<std::string> path_of_route();
 [[nodiscard]] kind<std::string> method();
-[[nodiscard]] kind<weir::limiter_config> rule();
+/// `unlimited` gives an empty value.
+[[nodiscard]] kind<override_rule> rule();
 [[nodiscard]] kind<weir::queue_options> queue();
 [[nodiscard]] kind<failure_mode> mode_of_failure();
 [[nodiscard]] kind<listen_address> where_to_listen();
@@ -37,6 +38,8 @@ namespace config {
 [[nodiscard]] kind<tool::network> network();
 /// `total` gives an empty value.
 [[nodiscard]] kind<std::optional<key_part>> part_of_key();
+/// A value of a header field that a request can have: not empty, without spaces at its ends.
+[[nodiscard]] kind<std::string> value_of_field();
 /// Whether `text` is a token of HTTP, such as a method or the name of a header field.
 [[nodiscard]] bool is_token(std::string_view text);
 [[nodiscard]] kind<std::string> token(std::string expected);

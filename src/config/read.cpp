@@ -1,6 +1,7 @@
 #include "read.hpp"
 
 #include "body.hpp"
+#include "http/characters.hpp"
 #include "kinds.hpp"
 #include "shadowing.hpp"
 #include "table_reader.hpp"
@@ -79,15 +80,6 @@ bool has_max_hold(weir::limiter_config const& rule) {
     return seats && seats->max_hold != weir::forever;
 }
 
-// Whether `text` is exactly one key of a limit per client.
-bool is_client(std::string_view text, limit const& l) {
-    auto const found = tool::network_of(text);
-    if (!found)
-        return false;
-    bool const address = found->prefix == 128;
-    return address || found->prefix == (found->is_v4() ? 96 + l.v4_prefix : l.v6_prefix);
-}
-
 // Whether the proxy sets this header field itself.
 bool is_reserved(std::string_view name) {
     constexpr std::string_view reserved[] = {
@@ -116,8 +108,10 @@ private:
     void read_store(table_reader& t);
     void read_limit(table_reader& t);
     void read_key(table_reader& t, limit& l);
+    void read_overrides(table_reader& t, limit& l);
     void read_sharing(table_reader& t, limit& l, bool ruled);
     void read_route(table_reader& t);
+    void read_conditions(table_reader& t, route& r);
     void read_changes(table_reader& t, field_changes& changes);
     void read_body(table_reader& t);
 
@@ -287,8 +281,12 @@ void file_reader::read_store(table_reader& t) {
 void file_reader::read_limit(table_reader& t) {
     limit l;
     l.name = name_of(t, "limit", limits_);
-    bool const ruled = t.require("rule", l.rule, rule());
+    override_rule said;
+    bool const ruled = t.require("rule", said, rule());
+    l.is_unlimited = ruled && !said;
+    l.rule = said.value_or(rule_of("1/1s"));
     read_key(t, l);
+    read_overrides(t, l);
 
     t.get("queue", l.queue, queue());
     t.get("priority", l.priority, token("the name of a field, such as Priority"));
@@ -334,27 +332,45 @@ void file_reader::read_key(table_reader& t, limit& l) {
     for (char const* const key : {"max_keys", "max_memory", "when_full"})
         if (l.key.empty() && t.has(key))
             t.problem(t.at(key), fmt::format("`{}` requires a `key` other than `total`", key));
+}
+
+void file_reader::read_overrides(table_reader& t, limit& l) {
+    bool const by_client = l.key.size() == 1 && has_client(l.key.front());
+    bool const by_value = l.key.size() == 1 && l.key.front() != key_part();
+    std::int64_t keys = 0;
+    bool has_kind = !l.is_unlimited;
+    std::map<std::string, std::string> clients;  // the override by network
     t.table("overrides", [&](table_reader& of) {
         of.all([&](std::string_view key, toml::node const& node) {
             auto other = of.make(key, node, rule());
             if (!other)
                 return;
-            if (!are_of_one_kind(*other, l.rule))
-                of.problem(node.source().begin,
-                           fmt::format("`{}` is `{}`, but must be a rule of the same kind as `{}`",
-                                       key, to_string(*other), to_string(l.rule)));
-            else if (l.key.size() == 1 && l.key.front().what == key_part::kind::client &&
-                     !is_client(key, l))
-                of.problem(node.source().begin,
-                           fmt::format("`{}` is not a client: use an address, a /{} IPv4 network "
-                                       "or a /{} IPv6 network",
-                                       key, l.v4_prefix, l.v6_prefix));
+            auto const at = node.source().begin;
+            if (*other && !std::exchange(has_kind, true))
+                l.rule = **other;
+            if (*other && !are_of_one_kind(**other, l.rule))
+                of.problem(at, fmt::format("`{}` is `{}`, but must be a rule of the same kind as "
+                                           "`{}`, or `unlimited`",
+                                           key, to_string(**other), to_string(l.rule)));
+            auto const who = clients_named(key, l);
+            if (by_client && !who && !(by_value && !tool::network_of(key)))
+                of.problem(at, fmt::format("`{}` is not a client: use an address, an IPv4 network "
+                                           "of up to {} bits or an IPv6 network of up to {} bits",
+                                           key, l.v4_prefix, l.v6_prefix));
+            if (who) {
+                auto const [first, is_new] =
+                    clients.try_emplace(tool::to_string(who->network), key);
+                if (!is_new)
+                    of.problem(
+                        at, fmt::format("`{}` and `{}` are the same clients", first->second, key));
+            }
+            keys += *other && (!who || who->is_one_key) ? 1 : 0;
             l.overrides.emplace_back(key, std::move(*other));
         });
     });
-    if (std::cmp_greater(l.overrides.size(), l.max_keys))
-        t.problem(t.at("overrides"), fmt::format("{} overrides exceed `max_keys` ({})",
-                                                 l.overrides.size(), l.max_keys));
+    if (keys > l.max_keys)
+        t.problem(t.at("overrides"),
+                  fmt::format("{} overrides exceed `max_keys` ({})", keys, l.max_keys));
     if (l.key.size() != 1 && !l.overrides.empty())
         t.problem(t.at("overrides"), "`overrides` requires a `key` with one part");
 }
@@ -372,13 +388,15 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     }
     if (!l.key.empty())
         t.problem(t.at("key"), "`store` requires the key `total`");
+    if (l.is_unlimited)
+        t.problem(t.at("rule"), "`store` and the rule `unlimited` exclude each other");
     if (l.dry_run)
         t.problem(t.at("dry_run"), "`store` and `dry_run` exclude each other");
     if (l.queue.patience.length_or(weir::forever) <= 0ns)
         t.problem(t.at("queue"),
                   "the patience is 0s; with `store` it must exceed a round trip, for example 50ms");
     try {
-        if (ruled)
+        if (ruled && !l.is_unlimited)
             static_cast<void>(shared_rule_of(l));
     } catch (std::invalid_argument const& wrong) {
         t.problem(t.at("rule"),
@@ -393,6 +411,10 @@ void file_reader::read_route(table_reader& t) {
     auto const where = fmt::format("route `{}{}`", r.host, r.path);
     t.set_name(where);
     t.list("method", method(), [&](std::string m, position) { r.methods.push_back(std::move(m)); });
+    t.list("client", network(), [&](tool::network n, position) { r.clients.push_back(n); });
+    if (t.has("client") && r.clients.empty())
+        t.problem(t.at("client"), "`client` has no network; leave it out to match all clients");
+    t.table("header", [&](table_reader& of) { read_conditions(of, r); });
 
     if (t.get("upstream", r.upstream, text("the name of an upstream")))
         upstreams_.use(r.upstream, t.at("upstream"), where);
@@ -431,6 +453,22 @@ void file_reader::read_route(table_reader& t) {
     t.table("response_headers", [&](table_reader& of) { read_changes(of, r.response_headers); });
     made_.routes.push_back(std::move(r));
     routes_at_.push_back(t.at());
+}
+
+void file_reader::read_conditions(table_reader& t, route& r) {
+    t.all([&](std::string_view name, toml::node const& node) {
+        auto const at = node.source().begin;
+        if (!is_token(name))
+            t.problem(at, fmt::format("`{}` is not a valid header name", name));
+        for (auto const& other : r.headers)
+            if (http::iequals(other.name, name))
+                t.problem(at, fmt::format("duplicate header `{}`", name));
+        auto& condition = r.headers.emplace_back(header_condition{std::string(name), {}});
+        t.list(name, value_of_field(),
+               [&](std::string value, position) { condition.values.push_back(std::move(value)); });
+        if (auto const* const all = node.as_array(); all && all->empty())
+            t.problem(at, fmt::format("`{}` has no value", name));
+    });
 }
 
 void file_reader::read_changes(table_reader& t, field_changes& changes) {

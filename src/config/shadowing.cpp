@@ -60,7 +60,9 @@ std::optional<std::size_t> earlier_routes::shadow_of(route const& r) const {
             if (found == all_.end())
                 continue;
             for (auto const& one : found->second)
-                if (covers(one.methods, r.methods)) {
+                if (covers(one.methods, r.methods) &&
+                    (one.clients.empty() || one.clients == r.clients) &&
+                    (one.headers.empty() || one.headers == r.headers)) {
                     first = std::min(first.value_or(one.number), one.number);
                     break;
                 }
@@ -69,7 +71,7 @@ std::optional<std::size_t> earlier_routes::shadow_of(route const& r) const {
 }
 
 void earlier_routes::add(route const& r) {
-    all_[{host_of(r), path_of(r)}].push_back({count_++, r.methods});
+    all_[{host_of(r), path_of(r)}].push_back({count_++, r.methods, r.clients, r.headers});
 }
 
 }  // namespace config

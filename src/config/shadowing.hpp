@@ -22,6 +22,8 @@ private:
     struct earlier {
         std::size_t number;
         std::vector<std::string> methods;
+        std::vector<tool::network> clients;
+        std::vector<header_condition> headers;
     };
     // By host, in lower case, and by path, without a slash at the end.
     std::map<std::pair<std::string, std::string>, std::vector<earlier>> all_;

@@ -34,9 +34,6 @@ std::string value_text(weir::duration d) {
 std::string value_text(std::string const& s) {
     return tool::quoted(s);
 }
-std::string value_text(weir::limiter_config const& rule) {
-    return tool::quoted(to_string(rule));
-}
 std::string value_text(listen_address const& a) {
     return tool::quoted(to_string(a));
 }
@@ -192,7 +189,7 @@ void write(writer& w, limit const& l) {
     limit const by_default;
     w.table("[limit]");
     w.line("name", tool::quoted(l.name));
-    w.line("rule", value_text(l.rule));
+    w.line("rule", tool::quoted(rule_text(l)));
     if (l.key.size() == 1)
         w.line("key", value_text(l.key.front()));
     else
@@ -215,7 +212,7 @@ void write(writer& w, limit const& l) {
         return;
     w.table("limit.overrides");
     for (auto const& [key, rule] : l.overrides)
-        w.line(tool::quoted(key), value_text(rule));
+        w.line(tool::quoted(key), tool::quoted(rule ? to_string(*rule) : std::string(unlimited)));
 }
 
 void write(writer& w, std::string_view name, field_changes const& changes) {
@@ -232,6 +229,15 @@ void write(writer& w, route const& r) {
     w.member("host", r.host, by_default.host);
     w.member("path", r.path, by_default.path);
     w.member("method", r.methods);
+    w.member("client", r.clients);
+    if (!r.headers.empty()) {
+        std::vector<std::string> members;
+        for (auto const& [name, values] : r.headers)
+            members.push_back(
+                fmt::format("{} = {}", tool::quoted(name),
+                            values.size() == 1 ? value_text(values.front()) : value_text(values)));
+        w.line("header", fmt::format("{{ {} }}", fmt::join(members, ", ")));
+    }
     w.member("upstream", r.upstream, by_default.upstream);
     w.member("respond", r.respond);
     w.member("limits", r.limits);

@@ -31,8 +31,9 @@ struct entry {
 
     typename World::request_info who;
 
-    // The key for each limit and the permit of each passed limit, in the order of the gate.
-    boost::container::small_vector<std::uint64_t, usual_limits> keys;
+    // The limiter of each limit and the permit of each passed limit, in the order of the gate. The permit of a limit
+    // without a rule for the request is empty.
+    boost::container::small_vector<selected, usual_limits> at;
     boost::container::small_vector<weir::permit, 4> permits;
     std::size_t passed = 0;
 
@@ -62,7 +63,7 @@ struct entry {
     }
     /// Releases all permits and restores the initial state, except for `patience`.
     void reset() noexcept {
-        keys.clear();
+        at.clear();
         permits.clear();
         passed = 0;
         waited = {};
@@ -110,6 +111,8 @@ public:
         }
         if (chained_ == 1)
             chained_ = 0;
+        for (auto const& l : limits_)
+            selections_.push_back(l->selection());
         bool has_patience = false;
         for (std::size_t i = 0; i != limits_.size(); ++i) {
             adaptive_ = adaptive_ || limits_[i]->is_adaptive();
@@ -128,13 +131,14 @@ public:
     /// wait, perhaps several times, until it passed all limits or is rejected.
     [[nodiscard]] bool enter_at_once(entry_type& e) const {
         e.patience = patience_;
-        for (auto const& l : limits_)
-            e.keys.push_back(l->key_of(e.who));
-        if (chained_ > 0 && !try_chain(e))
+        for (auto const& s : selections_)
+            e.at.push_back(s->of(e.who));
+        pass_unlimited(e);
+        if (waits_for_chain(e) && !try_chain(e))
             return !waits();
         while (e.passed < strict_) {
             weir::error_code ec;
-            auto permit = limits_[e.passed]->try_enter(e.who, e.keys[e.passed], ec);
+            auto permit = limits_[e.passed]->try_enter(e.who, e.at[e.passed], ec);
             if (!permit) {
                 if (!waits())
                     reject(e, e.passed, ec, permit.retry_after());
@@ -148,6 +152,18 @@ public:
 
     /// Whether the request passed all limits that can delay it.
     [[nodiscard]] bool is_in(entry_type const& e) const noexcept { return e.passed == strict_; }
+
+    /// Passes the next limits that do not limit the request. A chain is passed as a whole.
+    void pass_unlimited(entry_type& e) const {
+        auto next = e.passed;
+        while (next != strict_ && e.at[next].is_unlimited)
+            ++next;
+        if (next == e.passed || next < chained_)
+            return;
+        e.permits.reserve(limits_.size());
+        e.permits.resize(next);
+        e.passed = next;
+    }
 
     /// Whether a request that is not in yet waits for the chain, with `wait_for_chain`. Otherwise it waits for `next`.
     [[nodiscard]] bool waits_for_chain(entry_type const& e) const noexcept {
@@ -164,7 +180,7 @@ public:
     [[nodiscard]] bool decide(entry_type& e, weir::error_code ec,
                               weir::any_chain_permit& permit) const {
         if (ec) {
-            reject(e, rejected_by(permit), ec, permit.retry_after());
+            reject(e, rejected_by(e, permit), ec, permit.retry_after());
             return false;
         }
         note_wait(e, permit.waited());
@@ -219,34 +235,46 @@ private:
 
     [[nodiscard]] weir::basic_any_chain<typename World::executor, usual_limits> chain_for(
         entry_type const& e) const {
-        weir::basic_any_chain<typename World::executor, usual_limits> door;
+        weir::basic_any_chain<typename World::executor, usual_limits> chain;
         for (std::size_t i = 0; i != chained_; ++i)
-            door.add(limits_[i]->link(e.keys[i]));
-        return door;
+            if (!e.at[i].is_unlimited)
+                chain.add(limits_[i]->link(e.at[i]));
+        return chain;
     }
     [[nodiscard]] bool try_chain(entry_type& e) const {
         weir::error_code ec;
         auto permit = chain_for(e).try_enter(ec);
         if (!permit) {
             if (!waits())
-                reject(e, rejected_by(permit), ec, permit.retry_after());
+                reject(e, rejected_by(e, permit), ec, permit.retry_after());
             return false;
         }
         take_chain(e, permit);
         return true;
     }
     void take_chain(entry_type& e, weir::any_chain_permit& permit) const {
+        e.permits.reserve(limits_.size());
+        std::size_t link = 0;
         for (std::size_t i = 0; i != chained_; ++i)
-            take(e, std::move(permit[i]));
+            e.permits.push_back(e.at[i].is_unlimited ? weir::permit() : std::move(permit[link++]));
+        e.passed = chained_;
+        pass_unlimited(e);
     }
     // Allocates at most once, and never for a request that the first limit rejects.
     void take(entry_type& e, weir::permit permit) const {
         e.permits.reserve(limits_.size());
         e.permits.push_back(std::move(permit));
         ++e.passed;
+        pass_unlimited(e);
     }
-    [[nodiscard]] static std::size_t rejected_by(weir::any_chain_permit const& permit) {
-        return permit.rejected_by().value_or(0);
+    // The number of the limit whose link rejected the request.
+    [[nodiscard]] std::size_t rejected_by(entry_type const& e,
+                                          weir::any_chain_permit const& permit) const {
+        auto link = permit.rejected_by().value_or(0);
+        std::size_t i = 0;
+        while (e.at[i].is_unlimited || link-- != 0)
+            ++i;
+        return i;
     }
 
     void reject(entry_type& e, std::size_t by, weir::error_code ec,
@@ -263,12 +291,15 @@ private:
         weir::error_code ignored;
         e.permits.reserve(limits_.size());
         for (auto i = strict_; i < limits_.size(); ++i)
-            e.permits.push_back(limits_[i]->try_enter(e.who, e.keys[i], ignored));
+            e.permits.push_back(e.at[i].is_unlimited
+                                    ? weir::permit()
+                                    : limits_[i]->try_enter(e.who, e.at[i], ignored));
     }
 
     std::vector<std::shared_ptr<limit_type>> limits_;  // chained, single, dry runs
-    std::size_t chained_ = 0;                          // limits in the chain; 0 or more than 1
-    std::size_t strict_ = 0;                           // limits that are not dry runs
+    std::vector<std::shared_ptr<typename limit_type::selection_type const>> selections_;
+    std::size_t chained_ = 0;  // limits in the chain; 0 or more than 1
+    std::size_t strict_ = 0;   // limits that are not dry runs
     bool adaptive_ = false;
     weir::duration patience_ = weir::forever;
 };

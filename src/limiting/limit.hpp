@@ -12,15 +12,22 @@
 #include <weir/token_bucket.hpp>
 
 #include "config/configuration.hpp"
+#include "selection.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 /// The limits of a configuration, and the gate that applies them to requests. weir-proxy uses them with the system's
 /// clock, and weir-replay with the times of a log.
@@ -31,7 +38,8 @@
 ///         using executor = ...;  // of the limiters
 ///         using timer = ...;     // of the limiters
 ///         using request_info = ...;    // the known properties of a request
-///         using keys = ...;      // of(request_info), of(text in the configuration): the number of a key
+///         using keys = ...;      // of(request_info), of(text in the configuration): the number of a key;
+///                                // client_of(request_info): the client, if it is the key of the request
 ///         using place = ...;     // of(request_info): the weir::request for the queue of a limit
 ///         using hash = ...;      // of the numbers of keys
 ///         using limit = ...;     // limiting::limit<world>, or a class derived from it
@@ -53,6 +61,8 @@ struct tracked_keys {
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
 };
+/// Adds the counts of `part` to `sum`, for limiters that count the requests of different keys.
+void add(weir::limiter_stats& sum, weir::limiter_stats const& part) noexcept;
 
 /// A limit of the configuration, shared by all routes that name it. Any thread may call all members except `configure`,
 /// if the executor and the timer allow this.
@@ -71,16 +81,21 @@ public:
     limit(limit const&) = delete;
     virtual ~limit() = default;
 
-    /// The number of the request's key; 0 for a limit without keys. Call it only while the request's header exists.
-    [[nodiscard]] virtual std::uint64_t key_of(request_info const&) const { return 0; }
-    /// Enters without waiting. `key` must be `key_of(who)`: a key may be slow to hash, so each request hashes it once.
-    [[nodiscard]] virtual weir::permit try_enter(request_info const& who, std::uint64_t key,
+    using selection_type = limiting::selection<World>;
+    /// Selects the limiters of requests, by the latest configuration. It stays valid after another one, while this
+    /// object lives. Call it on the thread that configures.
+    [[nodiscard]] virtual std::shared_ptr<selection_type const> selection() const {
+        return std::make_shared<selection_type const>(configuration_.is_unlimited);
+    }
+    /// Enters without waiting. `at` is the result of a selection for this request, and must not be unlimited: a key may
+    /// be slow to hash, so each request hashes it once.
+    [[nodiscard]] virtual weir::permit try_enter(request_info const& who, selected const& at,
                                                  weir::error_code& ec) = 0;
-    /// Enters, and waits for up to `patience`. `key` must be `key_of(who)`.
-    virtual void async_enter(request_info const& who, std::uint64_t key, weir::duration patience,
+    /// Enters, and waits for up to `patience`. `at` is as for `try_enter`.
+    virtual void async_enter(request_info const& who, selected const& at, weir::duration patience,
                              handler h) = 0;
-    /// The limit as a member of a chain. Precondition: `is_chained()`.
-    [[nodiscard]] virtual link_type link(std::uint64_t key) const = 0;
+    /// The limit as a member of a chain. `at` is as for `try_enter`. Precondition: `is_chained()`.
+    [[nodiscard]] virtual link_type link(selected const& at) const = 0;
     /// Rejects all waiting requests and all later ones.
     virtual void close() noexcept = 0;
 
@@ -88,8 +103,10 @@ public:
     /// The statistics and the histogram of waits, at one instant.
     [[nodiscard]] virtual weir::snapshot<weir::limiter_stats> snapshot() const = 0;
     /// The current number of seats for a key; empty unless the seats are adaptive.
-    [[nodiscard]] virtual std::optional<weir::amount> seats_now(std::uint64_t) const { return {}; }
-    /// The keys tracked now; empty for a limit without keys.
+    [[nodiscard]] virtual std::optional<weir::amount> seats_now(selected const&) const {
+        return {};
+    }
+    /// The keys tracked now, of the rule that has most; empty for a limit without keys.
     [[nodiscard]] virtual std::optional<tracked_keys> keys() const { return {}; }
 
     /// Applies another configuration. Permits and waiting requests stay. Precondition: `can_become(configuration(),
@@ -131,18 +148,19 @@ public:
                 typename World::place place)
         : World::limit(c), limiter_(ex, c.rule, c.queue), link_(limiter_), place_(place) {}
 
-    weir::permit try_enter(request_info const& who, std::uint64_t, weir::error_code& ec) override {
+    weir::permit try_enter(request_info const& who, selected const&,
+                           weir::error_code& ec) override {
         return limiter_.try_enter(place_.of(who), ec);
     }
-    void async_enter(request_info const& who, std::uint64_t, weir::duration patience,
+    void async_enter(request_info const& who, selected const&, weir::duration patience,
                      typename base::handler h) override {
         limiter_.async_enter(place_.of(who), patience, std::move(h));
     }
-    typename base::link_type link(std::uint64_t) const override { return link_; }
+    typename base::link_type link(selected const&) const override { return link_; }
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
-    std::optional<weir::amount> seats_now(std::uint64_t) const override {
+    std::optional<weir::amount> seats_now(selected const&) const override {
         return base::is_adaptive() ? std::optional(limiter_.stats().capacity) : std::nullopt;
     }
 
@@ -160,6 +178,8 @@ private:
 };
 
 /// A limit with a separate limiter for each key. Requests with different keys do not wait for each other.
+///
+/// Keys with an override for many keys have separate limiters, one set for each different rule.
 template <class World, class Policy>
 class keyed_limit final : public World::limit {
     using base = limit<World>;
@@ -169,47 +189,80 @@ class keyed_limit final : public World::limit {
 public:
     keyed_limit(typename World::executor const& ex, config::limit const& c,
                 typename World::keys keys, typename World::place place)
-        : World::limit(c),
-          limiter_(
-              ex, options_of(c.rule),
-              {.max_keys = static_cast<std::uint64_t>(c.max_keys),
-               .max_bytes = static_cast<std::uint64_t>(c.max_memory),
-               .no_place = c.when_full == config::full_of_keys::share ? weir::when_no_place::share
-                                                                      : weir::when_no_place::reject,
-               .shards = World::shards},
-              c.queue),
-          keys_(std::move(keys)),
-          place_(place) {
-        override_keys({}, c);
+        : World::limit(c), executor_(ex), keys_(std::move(keys)), place_(place) {
+        all_.push_back(make_limiters(c, c.rule));
+        apply_overrides({}, c);
     }
 
-    std::uint64_t key_of(request_info const& who) const override { return keys_.of(who); }
-    weir::permit try_enter(request_info const& who, std::uint64_t key,
+    std::shared_ptr<typename base::selection_type const> selection() const override {
+        return selection_;
+    }
+    weir::permit try_enter(request_info const& who, selected const& at,
                            weir::error_code& ec) override {
-        return limiter_.try_enter(key, place_.of(who), ec);
+        return of(at).try_enter(at.key, place_.of(who), ec);
     }
-    void async_enter(request_info const& who, std::uint64_t key, weir::duration patience,
+    void async_enter(request_info const& who, selected const& at, weir::duration patience,
                      typename base::handler h) override {
-        limiter_.async_enter(key, place_.of(who), patience, std::move(h));
+        of(at).async_enter(at.key, place_.of(who), patience, std::move(h));
     }
-    typename base::link_type link(std::uint64_t key) const override { return limiter_.with(key); }
-    void close() noexcept override { limiter_.close(); }
-    weir::limiter_stats stats() const override { return limiter_.stats().total; }
+    typename base::link_type link(selected const& at) const override { return of(at).with(at.key); }
+    void close() noexcept override {
+        for (auto const& one : all())
+            one->limiter.close();
+    }
+    weir::limiter_stats stats() const override { return snapshot().stats; }
     weir::snapshot<weir::limiter_stats> snapshot() const override {
-        auto const all = limiter_.snapshot();
-        return {all.stats.total, all.waits};
+        weir::snapshot<weir::limiter_stats> sum;
+        for (auto const& one : all()) {
+            auto const part = one->limiter.snapshot();
+            add(sum.stats, part.stats.total);
+            sum.waits += part.waits;
+        }
+        return sum;
     }
-    std::optional<weir::amount> seats_now(std::uint64_t key) const override {
-        return base::is_adaptive() ? std::optional(limiter_.stats(key).capacity) : std::nullopt;
+    std::optional<weir::amount> seats_now(selected const& at) const override {
+        return base::is_adaptive() ? std::optional(of(at).stats(at.key).capacity) : std::nullopt;
     }
     std::optional<tracked_keys> keys() const override {
-        auto const now = limiter_.stats();
-        return tracked_keys{now.keys, now.bytes};
+        tracked_keys most;
+        for (auto const& one : all()) {
+            auto const now = one->limiter.stats();
+            most = {std::max(most.count, now.keys), std::max(most.bytes, now.bytes)};
+        }
+        return most;
     }
 
 private:
+    using keyed_limiter = weir::basic_keyed<std::uint64_t, Policy, typename World::executor,
+                                            typename World::timer, typename World::hash>;
+    struct limiters final : rule_limiters {
+        limiters(typename World::executor const& ex, options const& rule,
+                 weir::keyed_options const& keys, weir::queue_options const& queue)
+            : limiter(ex, rule, keys, queue) {}
+        keyed_limiter limiter;
+    };
+    using shared_limiters = std::shared_ptr<limiters>;
+
+    [[nodiscard]] static keyed_limiter& of(selected const& at) noexcept {
+        return static_cast<limiters*>(at.among)->limiter;
+    }
+    [[nodiscard]] shared_limiters make_limiters(config::limit const& c,
+                                                weir::limiter_config const& rule) const {
+        weir::keyed_options const keys{
+            .max_keys = static_cast<std::uint64_t>(c.max_keys),
+            .max_bytes = static_cast<std::uint64_t>(c.max_memory),
+            .no_place = c.when_full == config::full_of_keys::share ? weir::when_no_place::share
+                                                                   : weir::when_no_place::reject,
+            .shards = World::shards};
+        return std::make_shared<limiters>(executor_, options_of(rule), keys, c.queue);
+    }
+    [[nodiscard]] std::vector<shared_limiters> all() const {
+        std::lock_guard const lock(mutex_);
+        return all_;
+    }
+
     void apply_rule(weir::limiter_config const& rule) override {
-        limiter_.configure(options_of(rule));
+        all().front()->limiter.configure(options_of(rule));
     }
     static options options_of(weir::limiter_config const& rule) {
         if constexpr (std::is_same_v<options, weir::limiter_config>)
@@ -219,25 +272,79 @@ private:
     }
 
     void change(config::limit const& before, config::limit const& after) override {
-        limiter_.configure_queue([&](weir::queue_options& queue) { queue = after.queue; });
-        override_keys(before.overrides, after);
+        for (auto const& one : all())
+            one->limiter.configure_queue([&](weir::queue_options& queue) { queue = after.queue; });
+        apply_overrides(before, after);
     }
-    void override_keys(decltype(config::limit::overrides) const& before, config::limit const& c) {
+    void apply_overrides(config::limit const& before, config::limit const& c) {
+        auto& common = all().front()->limiter;
         std::unordered_set<std::string_view> named;
         for (auto const& [key, rule] : c.overrides)
-            named.insert(key);
-        for (auto const& [key, rule] : before)
-            if (!named.contains(key))
-                limiter_.reset(keys_.of(key));
+            if (rule)
+                named.insert(key);
+        for (auto const& [key, rule] : before.overrides)
+            if (is_one_key(key, before) && rule && !named.contains(key))
+                common.reset(keys_.of(key));
         for (auto const& [key, rule] : c.overrides)
-            limiter_.configure(keys_.of(key), options_of(rule));
+            if (is_one_key(key, c) && rule)
+                common.configure(keys_.of(key), options_of(*rule));
+        selection_ = std::make_shared<typename base::selection_type const>(
+            c, keys_, all().front(), limiters_of_wide(c));
+    }
+    [[nodiscard]] static bool is_one_key(std::string const& key, config::limit const& c) {
+        auto const clients = config::clients_named(key, c);
+        return !clients || clients->is_one_key;
+    }
+    // The limiters of the overrides for many keys, by the number of the override. A rule that is new takes over the
+    // limiters of a rule that no override has any longer, so that a changed rule keeps the state of its keys.
+    [[nodiscard]] std::vector<std::shared_ptr<rule_limiters>> limiters_of_wide(
+        config::limit const& c) {
+        std::map<std::string, shared_limiters> before;
+        std::swap(before, wide_);
+        std::vector<std::pair<std::size_t, std::string>> wanted;
+        for (std::size_t i = 0; i != c.overrides.size(); ++i)
+            if (auto const& [key, rule] = c.overrides[i]; rule && !is_one_key(key, c))
+                wanted.emplace_back(i, to_string(*rule));
+        for (auto const& [i, text] : wanted)
+            if (auto const old = before.find(text); old != before.end()) {
+                wide_.insert(*old);
+                before.erase(old);
+            }
+        for (auto const& [text, old] : before)
+            unused_.push_back(old);
+        std::vector<std::shared_ptr<rule_limiters>> found(c.overrides.size());
+        for (auto const& [i, text] : wanted) {
+            auto& its = wide_[text];
+            if (!its)
+                its = reuse_limiters(c, *c.overrides[i].second);
+            found[i] = its;
+        }
+        return found;
+    }
+    [[nodiscard]] shared_limiters reuse_limiters(config::limit const& c,
+                                                 weir::limiter_config const& rule) {
+        if (unused_.empty()) {
+            auto made = make_limiters(c, rule);
+            std::lock_guard const lock(mutex_);
+            return all_.emplace_back(std::move(made));
+        }
+        auto old = std::move(unused_.back());
+        unused_.pop_back();
+        old->limiter.configure(options_of(rule));
+        return old;
     }
 
-    weir::basic_keyed<std::uint64_t, Policy, typename World::executor, typename World::timer,
-                      typename World::hash>
-        limiter_;
+    typename World::executor const executor_;
     typename World::keys const keys_;
     typename World::place const place_;
+
+    // The first limiters are for keys without an override and for overrides of one key. None is ever removed, because the
+    // statistics include requests of the past.
+    std::mutex mutable mutex_;
+    std::vector<shared_limiters> all_;
+    std::map<std::string, shared_limiters> wide_;  // for overrides of many keys, by their rule
+    std::vector<shared_limiters> unused_;          // for rules of an earlier configuration
+    std::shared_ptr<typename base::selection_type const> selection_;
 };
 
 /// Creates a limit that this process counts: for each key if `keys` is set, otherwise for all requests. `ex` serves

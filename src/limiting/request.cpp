@@ -35,6 +35,13 @@ bool fits(config::route const& r, std::string_view host, std::string_view path,
            (r.methods.empty() || std::ranges::find(r.methods, method) != r.methods.end());
 }
 
+tool::network_set clients_of(config::route const& r) {
+    tool::network_set all;
+    for (auto const& n : r.clients)
+        all.add(n, {});
+    return all;
+}
+
 int priority_of(std::string_view value) {
     constexpr int unsaid = weir::standing().priority;
     auto const digit = [](std::string_view text) -> std::optional<int> {

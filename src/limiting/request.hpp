@@ -1,9 +1,11 @@
 #pragma once
 
 #include "config/configuration.hpp"
+#include "tool/network_map.hpp"
 
 #include <boost/asio/ip/address.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -11,9 +13,20 @@
 namespace limiting {
 
 /// Whether a route matches requests with this host (with or without a port), path (from `http::normal_path`) and
-/// method. A request uses the first route that matches.
+/// method. A request uses the first route that matches it, its client and its header fields.
 [[nodiscard]] bool fits(config::route const& r, std::string_view host, std::string_view path,
                         std::string_view method);
+
+/// Whether a request has the header fields of a route. `value_of(name)` returns the value of a field; empty without one.
+template <class ValueOf>
+[[nodiscard]] bool has_headers(config::route const& r, ValueOf value_of) {
+    return std::ranges::all_of(r.headers, [&](config::header_condition const& wanted) {
+        return std::ranges::find(wanted.values, value_of(wanted.name)) != wanted.values.end();
+    });
+}
+
+/// The networks of a route's clients.
+[[nodiscard]] tool::network_set clients_of(config::route const& r);
 
 /// The class in the value of a priority field: a number from 0 to 7, written `3`, or `u=3` as in RFC 9218; 3 if the
 /// value has none.

@@ -241,9 +241,12 @@ private:
         first_key
     };
 
-    // The member names that nginx and Caddy use for `header User-Agent`.
+    // The member names that nginx and Caddy use for `header User-Agent`, and nginx for `cookie session`.
     static std::vector<std::string> names_of(std::string const& name) {
         constexpr std::string_view header = "header ";
+        constexpr std::string_view cookie = "cookie ";
+        if (name.starts_with(cookie))
+            return {name, "cookie_" + name.substr(cookie.size())};
         if (!name.starts_with(header))
             return {name};
         auto const field = name.substr(header.size());

@@ -61,9 +61,12 @@ meaning meaning_of(std::string_view name) {
     return meaning::nothing;
 }
 
-// The variable of a header field: `http_x_api_key` for `header X-Api-Key`.
+// The variable of a header field, `http_x_api_key` for `header X-Api-Key`, or of a cookie, `cookie_a` for `cookie a`.
 std::string variable_named(std::string name) {
     constexpr std::string_view header = "header ";
+    constexpr std::string_view cookie = "cookie ";
+    if (name.starts_with(cookie))
+        return name.replace(0, cookie.size(), "cookie_");
     if (!name.starts_with(header))
         return name;
     name.replace(0, header.size(), "http_");

@@ -92,12 +92,12 @@ std::optional<ip::address> forwarded_for(std::string_view element) {
     return well_formed ? found : std::nullopt;
 }
 
+}  // namespace
+
 std::array<std::uint8_t, 16> bytes_of(ip::address const& address) {
     return (address.is_v4() ? ip::make_address_v6(ip::v4_mapped, address.to_v4()) : address.to_v6())
         .to_bytes();
 }
-
-}  // namespace
 
 std::string name_of(ip::address const& client) {
     if (client.is_unspecified())

@@ -5,12 +5,17 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include <array>
+#include <cstdint>
 #include <string>
 
 namespace proxy {
 
 /// The address as text, for the upstream and the log; `unknown` if it is unspecified.
 [[nodiscard]] std::string name_of(boost::asio::ip::address const& client);
+
+/// The 16 bytes of an address; an IPv4 address is mapped into IPv6.
+[[nodiscard]] std::array<std::uint8_t, 16> bytes_of(boost::asio::ip::address const& address);
 
 /// Whether the proxy trusts the peer to name its client. It does if the peer is in a trusted network, or if the peer
 /// uses a Unix socket (its address is unspecified) and any network is trusted.

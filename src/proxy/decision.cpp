@@ -4,8 +4,6 @@
 
 #include <boost/beast/http/status.hpp>
 
-#include <algorithm>
-
 namespace proxy {
 namespace {
 
@@ -31,30 +29,16 @@ std::string_view protocol_of(http::request_head const& request, config::route co
     return {};
 }
 
-// Whether the upstream receives several lines of one of these fields. It might use one line where the limits use all.
-bool has_several(http::request_head const& request, std::span<std::string const> names) noexcept {
-    return std::ranges::any_of(names, [&](std::string const& name) {
-        auto const lines = std::ranges::count_if(request.fields, [&](http::field const& f) {
-            return f.goes_on && http::iequals(f.name, name);
-        });
-        return lines > 1;
-    });
-}
-
 }  // namespace
 
 decision decide(http::fault const& malformed, http::request_head const& request,
-                config::route const* to, std::span<std::string const> keys) noexcept {
+                config::route const* to) noexcept {
     namespace beast = boost::beast::http;
     if (malformed)
         return {
             .limited = false, .how = ending::malformed, .say = {malformed.status, malformed.why}};
     if (!to)
         return {.limited = false, .how = ending::routed, .say = {404, "no route matches"}};
-    if (has_several(request, keys))
-        return {.limited = false,
-                .how = ending::malformed,
-                .say = {400, "more than one line of a header that selects a limit"}};
     if (to->body_limit && request.body == http::framing::length &&
         request.length > static_cast<std::uint64_t>(*to->body_limit))
         return {.limited = false,

@@ -8,7 +8,6 @@
 #include "problem.hpp"
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,11 +29,9 @@ struct decision {
     std::string_view protocol = {};  // of `upgrade`, as the configuration spells it
 };
 
-/// `malformed` has a status if the request is invalid; `to` is null if no route matches. `keys` are the header fields that
-/// select limiters of the route: a request may have each of them once.
+/// `malformed` has a status if the request is invalid; `to` is null if no route matches.
 [[nodiscard]] decision decide(http::fault const& malformed, http::request_head const& request,
-                              config::route const* to,
-                              std::span<std::string const> keys = {}) noexcept;
+                              config::route const* to) noexcept;
 
 /// The next step of a connection.
 enum class next : std::uint8_t {

@@ -60,6 +60,7 @@ bool gate::is_let_in(entry& e, verdict<Permit>& v) const {
 }
 
 net::task<> gate::enter_in_turn(entry& e, net::connection& client) const {
+    pass_unlimited(e);
     for (bool goes_on = true; goes_on && !is_in(e);) {
         if (waits_for_chain(e)) {
             auto const enter = [this, &e](on_turn<weir::any_chain_permit> h) {
@@ -68,7 +69,7 @@ net::task<> gate::enter_in_turn(entry& e, net::connection& client) const {
             auto v = co_await wait_turn<weir::any_chain_permit>(client, enter);
             goes_on = is_let_in(e, v);
         } else {
-            auto v = co_await next(e).enter(e.who, e.keys[e.passed], client, e.patience);
+            auto v = co_await next(e).enter(e.who, e.at[e.passed], client, e.patience);
             goes_on = is_let_in(e, v);
         }
     }
@@ -80,11 +81,11 @@ net::task<bool> gate::enter_again(entry& e, net::connection& client) const {
     again.permits.resize(all().size());
     for (std::size_t i = 0; i < all().size(); ++i) {
         auto& one = *all()[i];
-        if (one.has_seats())
+        if (one.has_seats() || e.at[i].is_unlimited)
             continue;
-        auto& permit = again.permits[i] = one.try_enter(e.who, e.keys[i], ignored);
+        auto& permit = again.permits[i] = one.try_enter(e.who, e.at[i], ignored);
         if (auto const trip = one.round_trip(); !permit && trip > weir::duration::zero())
-            permit = (co_await one.enter(e.who, e.keys[i], client, trip)).permit;
+            permit = (co_await one.enter(e.who, e.at[i], client, trip)).permit;
         if (!permit && i < strict()) {
             again.give_back();
             co_return false;

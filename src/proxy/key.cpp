@@ -3,9 +3,12 @@
 #include <weir/client_key.hpp>
 #include <weir/key_hash.hpp>
 
+#include "client.hpp"
 #include "http/characters.hpp"
 #include "http/path.hpp"
+#include "http/values.hpp"
 #include "limiting/request.hpp"
+#include "tool/network.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/container/small_vector.hpp>
@@ -31,9 +34,44 @@ public:
         end();
     }
     void add(std::uint64_t key) { add({reinterpret_cast<char const*>(&key), sizeof key}); }
-    // Adds the value as the upstream receives it: several lines form one list.
-    void add_field(http::request_head const& request, std::string_view name) {
+    // Adds the value of a request. Returns false, and adds an empty part, if the request has none.
+    bool add(config::key_part const& part, http::request_head const& request) {
+        using kind = config::key_part::kind;
         begin();
+        switch (part.what) {
+            case kind::header:
+                append_field(request, part.name);
+                break;
+            case kind::cookie:
+                append(http::cookie_of(request, part.name).value);
+                break;
+            case kind::query:
+                append(http::parameter_of(request.target, part.name).value);
+                break;
+            case kind::claim:
+                append(http::claim_of(request, part.name));
+                break;
+            case kind::segment:
+                append(http::segment_of(http::normal_path(request.target), part.number));
+                break;
+            case kind::client:
+            case kind::shared:
+            case kind::reject:
+                break;
+        }
+        end();
+        return text_.size() != begun_;
+    }
+    // Removes the last part.
+    void remove() { text_.resize(begun_ - sizeof(std::uint64_t)); }
+
+    [[nodiscard]] std::uint64_t hash() const {
+        return weir::key_hash()(seed(), std::string_view(text_.data(), text_.size()));
+    }
+
+private:
+    // Appends the value as the upstream receives it: several lines form one list.
+    void append_field(http::request_head const& request, std::string_view name) {
         for (auto const& f : request.fields) {
             if (!f.goes_on || !http::iequals(f.name, name))
                 continue;
@@ -41,14 +79,7 @@ public:
                 append(",");
             append(f.value);
         }
-        end();
     }
-
-    [[nodiscard]] std::uint64_t hash() const {
-        return weir::key_hash()(seed(), std::string_view(text_.data(), text_.size()));
-    }
-
-private:
     void begin() {
         text_.resize(text_.size() + sizeof(std::uint64_t));
         begun_ = text_.size();
@@ -63,42 +94,112 @@ private:
     std::size_t begun_ = 0;  // the last part
 };
 
+// Whether a request has a value of the part or of its alternatives, other than the client.
+bool has_value(config::key_part const& part, http::request_head const& request) {
+    bool found = false;
+    config::each_source(part, [&](config::key_part const& one) {
+        found = found || key_text().add(one, request);
+    });
+    return found;
+}
+
+// How often a request has a value.
+std::size_t count_of(config::key_part const& part, http::request_head const& request) {
+    using kind = config::key_part::kind;
+    switch (part.what) {
+        case kind::header:
+            return http::count_lines(request, part.name);
+        case kind::cookie:
+            return http::cookie_of(request, part.name).count;
+        case kind::query:
+            return http::parameter_of(request.target, part.name).count;
+        case kind::claim:
+            return http::count_lines(request, "authorization");
+        case kind::client:
+        case kind::segment:
+        case kind::shared:
+        case kind::reject:
+            break;
+    }
+    return 0;
+}
+
 }  // namespace
 
 keys_of_requests::keys_of_requests(config::limit const& c)
-    : parts_(c.key), v4_prefix_(c.v4_prefix), v6_prefix_(c.v6_prefix) {}
+    : parts_(c.key),
+      is_client_(c.key.size() == 1 && c.key.front() == config::key_part()),
+      has_client_(c.key.size() == 1 && config::has_client(c.key.front())),
+      v4_prefix_(c.v4_prefix),
+      v6_prefix_(c.v6_prefix) {}
 
 std::uint64_t keys_of_requests::client(boost::asio::ip::address const& address) const {
     return weir::client_key(address, v4_prefix_, v6_prefix_);
 }
 
+// A part is its value or, without one, an empty text. A client instead of a value follows an empty text, so that no value
+// equals it.
 std::uint64_t keys_of_requests::of(request_info const& who) const {
     using kind = config::key_part::kind;
-    if (parts_.size() == 1 && parts_.front().what == kind::client)
+    if (is_client_)
         return client(who.client);
     key_text text;
     for (auto const& part : parts_) {
-        switch (part.what) {
-            case kind::client:
+        if (part.what == kind::client) {
+            text.add(client(who.client));
+            continue;
+        }
+        bool found = text.add(part, who.request);
+        for (auto const& other : part.otherwise) {
+            if (found)
+                break;
+            if (other.what == kind::client) {
                 text.add(client(who.client));
                 break;
-            case kind::header:
-                text.add_field(who.request, part.name);
-                break;
-            case kind::segment:
-                text.add(http::segment_of(http::normal_path(who.request.target), part.number));
-                break;
+            }
+            text.remove();
+            found = text.add(other, who.request);
         }
     }
     return text.hash();
 }
 
 std::uint64_t keys_of_requests::of(std::string const& text) const {
-    if (parts_.front().what == config::key_part::kind::client)
-        return client(boost::asio::ip::make_address(text.substr(0, text.find('/'))));
     key_text key;
-    key.add(text);
+    if (has_client_ && tool::network_of(text)) {
+        auto const address = client(boost::asio::ip::make_address(text.substr(0, text.find('/'))));
+        if (is_client_)
+            return address;
+        key.add(std::string_view());
+        key.add(address);
+    } else {
+        key.add(text);
+    }
     return key.hash();
+}
+
+std::optional<std::array<std::uint8_t, 16>> keys_of_requests::client_of(
+    request_info const& who) const {
+    bool const by_client = is_client_ || (has_client_ && !has_value(parts_.front(), who.request));
+    return by_client ? std::optional(bytes_of(who.client)) : std::nullopt;
+}
+
+http::fault fault_of_keys(std::span<config::key_part const> parts,
+                          http::request_head const& request) {
+    using kind = config::key_part::kind;
+    for (auto const& part : parts) {
+        bool several = false;
+        config::each_source(part, [&](config::key_part const& one) {
+            several = several || count_of(one, request) > 1;
+        });
+        if (several)
+            return {400,
+                    "more than one value of a header, cookie or parameter that selects a limit"};
+        bool const required = !part.otherwise.empty() && part.otherwise.back().what == kind::reject;
+        if (required && !has_value(part, request))
+            return {400, "the value that selects a limit is missing"};
+    }
+    return {};
 }
 
 place_in_queue::place_in_queue(config::limit const& c)

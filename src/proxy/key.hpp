@@ -5,8 +5,10 @@
 #include "config/configuration.hpp"
 #include "request_info.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,14 +24,24 @@ public:
     [[nodiscard]] std::uint64_t of(request_info const& who) const;
     /// Returns the key of a text in the configuration: a client, or the value of the key's only part.
     [[nodiscard]] std::uint64_t of(std::string const& text) const;
+    /// The address of the client, mapped if it is IPv4, if the client alone is the key of the request.
+    [[nodiscard]] std::optional<std::array<std::uint8_t, 16>> client_of(
+        request_info const& who) const;
 
 private:
     [[nodiscard]] std::uint64_t client(boost::asio::ip::address const& address) const;
 
     std::vector<config::key_part> parts_;
+    bool is_client_;   // the client alone
+    bool has_client_;  // the only part has the client as an alternative
     int v4_prefix_;
     int v6_prefix_;
 };
+
+/// Reports a request that has a value of the parts more than once, since the upstream may use another one than the limits,
+/// and a request without a value if its part ends in `reject`.
+[[nodiscard]] http::fault fault_of_keys(std::span<config::key_part const> parts,
+                                        http::request_head const& request);
 
 /// Computes the `weir::standing` of a request, by which the order of a limit's queue selects the next request.
 class place_in_queue {

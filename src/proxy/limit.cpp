@@ -57,26 +57,27 @@ public:
         watch();
     }
 
-    weir::permit try_enter(request_info const& who, std::uint64_t, net::error_code& ec) override {
+    weir::permit try_enter(request_info const& who, limiting::selected const&,
+                           net::error_code& ec) override {
         return limiter_.try_enter(asks_.of(who), ec);
     }
-    void async_enter(request_info const& who, std::uint64_t, weir::duration patience,
+    void async_enter(request_info const& who, limiting::selected const&, weir::duration patience,
                      handler h) override {
         limiter_.async_enter(asks_.of(who), patience, std::move(h));
     }
     // A request that waited for a reply of the store only was not above the limit: it gets 503, not 429.
-    net::task<verdict<weir::permit>> enter(request_info const& who, std::uint64_t key,
+    net::task<verdict<weir::permit>> enter(request_info const& who, limiting::selected const& at,
                                            net::connection& client,
                                            weir::duration patience) override {
         auto const before = limiter_.shared_stats().answered;
-        auto decided = co_await limit::enter(who, key, client, patience);
+        auto decided = co_await limit::enter(who, at, client, patience);
         auto const s = limiter_.shared_stats();
         bool const is_owed = s.failing != 0 || (s.is_asking() && s.answered == before);
         if (decided.ec == weir::errc::timed_out && s.mode == weir::shared_mode::store && is_owed)
             decided.ec = weir::errc::unavailable;
         co_return decided;
     }
-    link_type link(std::uint64_t) const override { std::terminate(); }
+    link_type link(limiting::selected const&) const override { std::terminate(); }
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
@@ -139,21 +140,17 @@ void limit::change_rule(weir::limiter_config const& rule) {
     quotas_.change(rule);
 }
 
-std::shared_ptr<limit::override_quotas const> limit::overrides_quotas() const {
-    auto const& c = configuration();
-    if (!is_keyed_ || c.overrides.empty())
-        return nullptr;
-    keys_of_requests const keys(c);
-    auto quotas = std::make_shared<override_quotas>();
-    for (auto const& [key, rule] : c.overrides)
-        quotas->insert_or_assign(keys.of(key), quotas_of(rule));
+limit::override_quotas limit::overrides_quotas() const {
+    override_quotas quotas;
+    for (auto const& [key, rule] : configuration().overrides)
+        quotas.push_back(rule ? quotas_of(*rule) : std::vector<quota>());
     return quotas;
 }
 
-net::task<verdict<weir::permit>> limit::enter(request_info const& who, std::uint64_t key,
+net::task<verdict<weir::permit>> limit::enter(request_info const& who, limiting::selected const& at,
                                               net::connection& client, weir::duration patience) {
-    return wait_turn<weir::permit>(client, [this, who, key, patience](on_turn<weir::permit> h) {
-        async_enter(who, key, patience, std::move(h));
+    return wait_turn<weir::permit>(client, [this, who, at, patience](on_turn<weir::permit> h) {
+        async_enter(who, at, patience, std::move(h));
     });
 }
 

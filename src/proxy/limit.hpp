@@ -21,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace proxy {
@@ -57,7 +56,7 @@ public:
 
     /// Waits until the request is granted or rejected, or until the client closes the connection.
     [[nodiscard]] virtual net::task<verdict<weir::permit>> enter(
-        request_info const& who, std::uint64_t key, net::connection& client,
+        request_info const& who, limiting::selected const& at, net::connection& client,
         weir::duration patience);
 
     /// The longest time that the decision takes while permits are available: 0 without a store.
@@ -82,9 +81,9 @@ public:
 
     /// The policy that responses state.
     [[nodiscard]] policy quotas() const { return quotas_.now(); }
-    using override_quotas = std::unordered_map<std::uint64_t, std::vector<quota>>;
-    /// The quotas of the keys in `overrides`; null if there are none. Call it on the thread that configures.
-    [[nodiscard]] std::shared_ptr<override_quotas const> overrides_quotas() const;
+    using override_quotas = std::vector<std::vector<quota>>;
+    /// The quotas of each override; without any for an unlimited one. Call it on the thread that configures.
+    [[nodiscard]] override_quotas overrides_quotas() const;
 
     [[nodiscard]] limit_text const& text() const noexcept { return text_; }
     [[nodiscard]] bool is_keyed() const noexcept { return is_keyed_; }

@@ -38,7 +38,9 @@ using namespace proxy;
 std::string text_of(config::limit const& l) {
     auto const* const seats = std::get_if<weir::seats_options>(&l.rule.options);
     std::string out;
-    if (seats)
+    if (l.is_unlimited)
+        out = config::unlimited;
+    else if (seats)
         out = fmt::format("at most {} concurrent requests", seats->seats);
     else if (auto const* const adaptive = std::get_if<weir::adaptive_options>(&l.rule.options))
         out = fmt::format("at most {} concurrent requests, adaptive",

@@ -45,12 +45,12 @@ admin::limit_state state_of(limit const& l, bool writable) {
     admin::limit_state out;
     out.id = l.id();
     out.name = c.name;
-    out.rule = to_string(c.rule);
+    out.rule = config::rule_text(c);
     out.queue = config::text_of(c.queue);
     out.key = key_of(c);
     out.dry_run = c.dry_run;
     out.seats = l.has_seats();
-    out.writable = writable;
+    out.writable = writable && !c.is_unlimited;
     out.stats = stats;
     // `try_enter` counts a waiting request as `no_permit` before it waits. So that number is right only in a dry run,
     // where no request waits; otherwise the limit counts immediate rejections itself.
@@ -104,6 +104,8 @@ std::string name_of_client(std::uint64_t key) {
 admin::answer set_rule(limit& l, std::string_view rule, std::string const& client) {
     auto wanted = l.configuration();
     auto const before = to_string(wanted.rule);
+    if (wanted.is_unlimited)
+        return {409, "the limit is `unlimited`; only the file can change this"};
     try {
         wanted.rule = config::rule_of(rule);
         if (!config::are_of_one_kind(wanted.rule, l.configuration().rule))

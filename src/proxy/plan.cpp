@@ -1,5 +1,6 @@
 #include "plan.hpp"
 
+#include "limiting/request.hpp"
 #include "net/resolve.hpp"
 #include "tool/trouble.hpp"
 
@@ -182,12 +183,11 @@ std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {
 route plan_maker::make_route_of(plan const& made, config::route const& c) const {
     auto const to = c.respond ? nullptr : find_name(made.upstreams, c.upstream);
     std::vector<std::shared_ptr<limit>> limits;
-    std::vector<std::string> key_headers;
+    std::vector<config::key_part> keys;
     for (auto const& name : c.limits) {
         limits.push_back(find_name(made.limits, name));
         for (auto const& part : limits.back()->configuration().key)
-            if (part.what == config::key_part::kind::header)
-                key_headers.push_back(part.name);
+            keys.push_back(part);
     }
     if (auto const seats = to ? to->seats() : nullptr)
         limits.push_back(seats);
@@ -200,7 +200,8 @@ route plan_maker::make_route_of(plan const& made, config::route const& c) const 
             to,
             changes_of(c.request_headers),
             changes_of(c.response_headers),
-            std::move(key_headers)};
+            std::move(keys),
+            limiting::clients_of(c)};
 }
 
 }  // namespace proxy

@@ -67,14 +67,15 @@ rate_header_writer::rate_header_writer(std::span<std::shared_ptr<limit> const> l
 policy rate_header_writer::policy_for(std::size_t i, entry const& e) const {
     auto const& [of, overrides] = limits_[i];
     auto found = of->quotas();
-    if (overrides)
-        if (auto const own = overrides->find(e.keys[i]); own != overrides->end())
-            found.quotas.assign(own->second.begin(), own->second.end());
+    if (auto const by = e.at[i].by)
+        found.quotas.assign(overrides[*by].begin(), overrides[*by].end());
     return found;
 }
 
 std::optional<rate_header_writer::rest> rate_header_writer::rest_of(std::size_t i,
                                                                     entry const& e) const {
+    if (e.at[i].is_unlimited)
+        return std::nullopt;
     auto const& l = *limits_[i].of;
     auto const of_limit = policy_for(i, e);
     if (e.rejected_number() == i)
@@ -90,22 +91,26 @@ std::optional<rate_header_writer::rest> rate_header_writer::rest_of(std::size_t 
 }
 
 void rate_header_writer::write_policies(std::string& out, entry const& e) const {
-    out.append("RateLimit-Policy: ");
     bool first = true;
-    auto const begin = [&] { out.append(std::exchange(first, false) ? "" : ", "); };
+    auto const begin = [&] {
+        out.append(std::exchange(first, false) ? "RateLimit-Policy: " : ", ");
+    };
     for (std::size_t i = 0; i != limits_.size(); ++i) {
+        if (e.at[i].is_unlimited)
+            continue;
         auto const& l = *limits_[i].of;
         auto of_limit = policy_for(i, e);
-        if (auto const seats = l.seats_now(e.keys[i]))
+        if (auto const seats = l.seats_now(e.at[i]))
             of_limit.quotas = {{.max = *seats, .at_a_time = true}};
         for (std::size_t n = 0; n != of_limit.quotas.size(); ++n) {
             begin();
             append_item(out, of_limit.name, n, of_limit.quotas[n]);
             if (l.is_keyed())
-                append_partition(out, e.keys[i]);
+                append_partition(out, e.at[i].key);
         }
     }
-    out.append("\r\n");
+    if (!first)
+        out.append("\r\n");
 }
 
 bool rate_header_writer::write(std::string& out, entry const& e,
@@ -129,7 +134,7 @@ bool rate_header_writer::write(std::string& out, entry const& e,
                 append(out, *r.reset);
             }
             if (limits_[r.limit].of->is_keyed())
-                append_partition(out, e.keys[r.limit]);
+                append_partition(out, e.at[r.limit].key);
             before = ", ";
         }
         if (!known.empty())

@@ -37,7 +37,7 @@ public:
 private:
     struct one {
         std::shared_ptr<limit> of;
-        std::shared_ptr<limit::override_quotas const> overrides;  // null without overrides
+        limit::override_quotas overrides;
     };
     struct rest;
 

@@ -5,7 +5,10 @@
 #include "http/compose.hpp"
 #include "http/head.hpp"
 #include "rate_headers.hpp"
+#include "tool/network_map.hpp"
 #include "upstream.hpp"
+
+#include <boost/asio/ip/address.hpp>
 
 #include <memory>
 #include <string>
@@ -23,7 +26,8 @@ struct route {
 
     http::field_changes request_headers;
     http::field_changes response_headers;
-    std::vector<std::string> key_headers = {};  // the header fields in the keys of its limits
+    std::vector<config::key_part> keys = {};  // of its limits
+    tool::network_set clients = {};           // of `configuration`
 };
 
 /// All routes, in order. The first route that matches a request is its route.
@@ -31,13 +35,20 @@ class routes {
 public:
     explicit routes(std::vector<route> all);
 
-    /// Returns the route of a request; null if none matches.
-    [[nodiscard]] route const* find(http::request_head const& request) const;
+    /// Reports a request with more than one line of a field that selects a route.
+    [[nodiscard]] http::fault check(http::request_head const& request) const noexcept;
+    /// Returns the route of a request; null if none matches. `peer` is the other end of the connection, and `c` states
+    /// which peers may name another client.
+    [[nodiscard]] route const* find(http::request_head const& request,
+                                    config::clients_options const& c,
+                                    boost::asio::ip::address const& peer) const;
     [[nodiscard]] std::vector<route> const& all() const noexcept { return all_; }
 
 private:
     std::vector<route> all_;
-    bool needs_path_;  // a route has a path other than `/`
+    bool needs_path_;                   // a route has a path other than `/`
+    bool needs_client_;                 // a route has clients
+    std::vector<std::string> headers_;  // the fields that select a route
 };
 
 }  // namespace proxy

@@ -2,6 +2,7 @@
 
 #include "client.hpp"
 #include "http/accept.hpp"
+#include "key.hpp"
 #include "own_response.hpp"
 #include "reading.hpp"
 
@@ -173,11 +174,13 @@ net::task<next> session::serve(workspace& w) {
     } else {
         accounting.begins(x, text.substr(0, text.find('\r')));
         http::read_accept(x.kept.accept, x.request.head);
-        x.record.to = plan->routes.find(x.request.head);
+        wrong = plan->routes.check(x.request.head);
+        x.record.to = plan->routes.find(x.request.head, plan->configuration.clients, peer_);
     }
     auto const* const to = x.record.to;
-    auto const what = to ? decide(wrong, x.request.head, &to->configuration, to->key_headers)
-                         : decide(wrong, x.request.head, nullptr);
+    if (to && !wrong)
+        wrong = fault_of_keys(to->keys, x.request.head);
+    auto const what = decide(wrong, x.request.head, to ? &to->configuration : nullptr);
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (what.limited)
         end = co_await perform(w, *plan, *to, what);

@@ -1,6 +1,7 @@
 #include "keys.hpp"
 
 #include "http/path.hpp"
+#include "http/values.hpp"
 #include "limiting/request.hpp"
 
 #include <fmt/format.h>
@@ -13,12 +14,29 @@ namespace {
 
 using kind = logs::key_source::kind;
 
-std::string to_string(key_part const& part) {
+std::string source_text(key_part const& part) {
     if (part.source.what == kind::client)
         return "client";
+    if (!part.parameter.empty())
+        return "query " + part.parameter;
     if (part.segment)
         return *part.segment == 0 ? "path" : fmt::format("path {}", *part.segment);
-    return part.source.name.starts_with("header ") ? part.source.name : "field " + part.source.name;
+    for (auto const* const of_request : {"header ", "cookie ", "claim "})
+        if (part.source.name.starts_with(of_request))
+            return part.source.name;
+    return "field " + part.source.name;
+}
+
+std::string to_string(key_part const& part) {
+    auto text = source_text(part);
+    for (auto const& other : part.otherwise)
+        text += " or " + source_text(other);
+    return text;
+}
+
+// Whether a line of a log has no value here. Servers write `-` for it.
+bool is_missing(std::string_view text) noexcept {
+    return text.empty() || text == "-";
 }
 
 // The position of the host in `http://host/path`, or `npos`.
@@ -61,29 +79,63 @@ std::size_t place_of(logs::key_source const& wanted, std::vector<logs::key_sourc
 key_numbers::key_numbers(key k, std::vector<logs::key_source>& sources)
     : key_(std::move(k)),
       by_network_(key_.parts == std::vector{key_part{}}),
-      single_(key_.parts.size() == 1 && !key_.parts.front().segment && !key_.is_priority),
+      single_(key_.parts.size() == 1 && !key_.parts.front().segment &&
+              key_.parts.front().parameter.empty() && key_.parts.front().otherwise.empty() &&
+              !key_.is_priority),
       clients_(key_.v4_prefix, key_.v6_prefix) {
-    for (auto const& part : key_.parts)
+    for (auto const& part : key_.parts) {
         slots_.push_back(place_of(part.source, sources));
+        for (auto const& other : part.otherwise)
+            slots_.push_back(place_of(other.source, sources));
+    }
+}
+
+std::optional<tool::network> key_numbers::client_of(std::uint32_t number) const {
+    constexpr std::string_view word = "client ";
+    std::string_view text = all()[number];
+    if (by_network_)
+        return tool::network_of(text);
+    bool const replaces = key_.parts.size() == 1 && ends_in_client(key_.parts.front());
+    return replaces && text.starts_with(word) ? tool::network_of(text.substr(word.size()))
+                                              : std::nullopt;
+}
+
+void key_numbers::append(key_part const& part, std::string_view found) {
+    if (part.source.what == kind::client)
+        text_ += clients_.all()[clients_.number_of(found)];
+    else if (!part.parameter.empty())
+        text_ += http::parameter_of(found, part.parameter).value;
+    else if (!part.segment)
+        text_ += found;
+    else if (auto const path = path_of(found); *part.segment == 0)
+        text_ += path;
+    else
+        text_ += http::segment_of(path, *part.segment);
 }
 
 std::uint32_t key_numbers::of_parts(logs::entry const& e) {
     if (key_.is_priority)
         return static_cast<std::uint32_t>(limiting::priority_of(e.keys[slots_.front()]));
     text_.clear();
-    for (std::size_t i = 0; i != slots_.size(); ++i) {
-        auto const& part = key_.parts[i];
-        auto const found = e.keys[slots_[i]];
-        if (i != 0)
+    std::size_t slot = 0;
+    for (auto const& part : key_.parts) {
+        if (slot != 0)
             text_ += ", ";
-        if (part.source.what == kind::client)
-            text_ += clients_.all()[clients_.number_of(found)];
-        else if (!part.segment)
-            text_ += found;
-        else if (auto const path = path_of(found); *part.segment == 0)
-            text_ += path;
-        else
-            text_ += http::segment_of(path, *part.segment);
+        if (ends_in_client(part))
+            text_ += "value ";
+        auto const begun = text_.size();
+        append(part, e.keys[slots_[slot++]]);
+        for (auto const& other : part.otherwise) {
+            auto const value = e.keys[slots_[slot++]];
+            if (!is_missing(std::string_view(text_).substr(begun)))
+                continue;
+            text_.resize(begun);
+            if (other.source.what == kind::client)
+                text_.replace(begun - std::string_view("value ").size(), std::string::npos,
+                              text_of_client(value));
+            else
+                append(other, value);
+        }
     }
     return names_.number_of(text_);
 }

@@ -2,6 +2,7 @@
 
 #include "logs/entry.hpp"
 #include "names.hpp"
+#include "tool/network.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,9 @@ namespace replay {
 struct key_part {
     logs::key_source source;
     std::optional<std::int64_t>
-        segment;  // number of a segment of the target's path; 0: the whole path
+        segment;                 // number of a segment of the target's path; 0: the whole path
+    std::string parameter = {};  // name of a parameter in the target's query
+    std::vector<key_part> otherwise = {};  // the first one with a value replaces a missing value
 
     friend bool operator==(key_part const&, key_part const&) = default;
 };
@@ -31,7 +34,8 @@ struct key {
     friend bool operator==(key const&, key const&) = default;
 };
 
-/// Returns `client`, `header X-Api-Key`, `path 1`, `path`, `field NAME`, or several of these, separated by commas.
+/// Returns `client`, `header X-Api-Key`, `path 1`, `path`, `field NAME`, or several of these, separated by commas or, if
+/// one replaces another, by `or`.
 [[nodiscard]] std::string to_string(key const& k);
 
 /// Numbers the keys of requests, in the order of their first appearance.
@@ -48,8 +52,17 @@ public:
     }
     /// Returns the number of a key of one part, as a configuration or a line contains it.
     [[nodiscard]] std::uint32_t of(std::string_view text) {
-        return by_network_ ? clients_.number_of(text) : names_.number_of(text);
+        if (by_network_)
+            return clients_.number_of(text);
+        return ends_in_client(key_.parts.front()) ? names_.number_of("value " + std::string(text))
+                                                  : names_.number_of(text);
     }
+    /// Returns the number of the key of a client that replaces a missing value.
+    [[nodiscard]] std::uint32_t of_client(std::string_view address) {
+        return by_network_ ? of(address) : names_.number_of(text_of_client(address));
+    }
+    /// The client of a key number, if the key is a client with an address.
+    [[nodiscard]] std::optional<tool::network> client_of(std::uint32_t number) const;
 
     [[nodiscard]] key const& what() const noexcept { return key_; }
     [[nodiscard]] names const& all() const noexcept {
@@ -58,9 +71,17 @@ public:
 
 private:
     [[nodiscard]] std::uint32_t of_parts(logs::entry const& e);
+    void append(key_part const& part, std::string_view found);
+    // A part that may be a value or a client is `value X` or `client X`.
+    [[nodiscard]] static bool ends_in_client(key_part const& part) {
+        return !part.otherwise.empty() && part.otherwise.back() == key_part();
+    }
+    [[nodiscard]] std::string text_of_client(std::string_view address) {
+        return "client " + clients_.all()[clients_.number_of(address)];
+    }
 
     key key_;
-    std::vector<std::size_t> slots_;  // index of each part in the sources
+    std::vector<std::size_t> slots_;  // index of each part, and of its alternatives, in the sources
     bool by_network_;                 // the key is the client alone
     bool single_;                     // the key is one unchanged value of a line
     clients clients_;

@@ -145,7 +145,7 @@ void lane::wait(visit& v) {
         v.at->wait_for_chain(v.entry, handler);
     else
         v.at->next(v.entry).async_enter(
-            v.entry.who, v.entry.keys[v.entry.passed], v.entry.patience, handler);
+            v.entry.who, v.entry.at[v.entry.passed], v.entry.patience, handler);
     if (waiting_ > so_far_.longest_queue)
         so_far_.longest_queue = waiting_;
     if (options_.details && waiting_ != 0) {
@@ -177,7 +177,7 @@ void lane::answer(visit& v) {
 void lane::grant(visit& v) {
     auto& e = v.entry;
     for (auto i = v.at->strict(); i < e.permits.size(); ++i)
-        if (!e.permits[i]) {
+        if (!e.permits[i] && !e.at[i].is_unlimited) {
             auto& rule = so_far_.rules[number_of(v.at->all()[i].get())];
             ++rule.rejected[static_cast<std::size_t>(weir::errc::no_permit)];
         }

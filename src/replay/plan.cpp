@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
 #include "config/read.hpp"
+#include "limiting/request.hpp"
 #include "tool/arguments.hpp"
 #include "tool/text.hpp"
 
@@ -47,21 +48,40 @@ std::optional<key> key_of(std::string_view text) {
     return {};
 }
 
-// The key of a limit in a configuration. The log may lack its values.
+// A part of a key in a configuration. The log may lack its value.
+key_part part_of(config::key_part const& part) {
+    using source = config::key_part::kind;
+    switch (part.what) {
+        case source::header:
+            return field("header " + part.name, true);
+        case source::cookie:
+            return field("cookie " + part.name, true);
+        case source::claim:
+            return field("claim " + part.name, true);
+        case source::segment:
+            return segment(part.number, true);
+        case source::query: {
+            auto made = segment(0, true);
+            made.segment.reset();
+            made.parameter = part.name;
+            return made;
+        }
+        case source::client:
+        case source::shared:
+        case source::reject:
+            break;
+    }
+    return {};
+}
+
 key key_of(config::limit const& l) {
+    using source = config::key_part::kind;
     key k{.parts = {}, .v4_prefix = l.v4_prefix, .v6_prefix = l.v6_prefix};
     for (auto const& part : l.key) {
-        switch (part.what) {
-            case config::key_part::kind::client:
-                k.parts.emplace_back();
-                break;
-            case config::key_part::kind::header:
-                k.parts.push_back(field("header " + part.name, true));
-                break;
-            case config::key_part::kind::segment:
-                k.parts.push_back(segment(part.number, true));
-                break;
-        }
+        auto& made = k.parts.emplace_back(part_of(part));
+        for (auto const& other : part.otherwise)
+            if (other.what != source::shared && other.what != source::reject)
+                made.otherwise.push_back(part_of(other));
     }
     return k;
 }
@@ -160,8 +180,14 @@ void plan::change(std::string const& option, std::string_view text) {
                                      "or `queue N`",
                                      fmt::join(names, ", ")));
         }
+        bool const has_kind = !found->is_unlimited || !found->overrides.empty();
+        found->is_unlimited = text.substr(colon + 2) == config::unlimited;
+        if (found->is_unlimited) {
+            file = std::move(changed);
+            return;
+        }
         auto const r = rule_of(option, text.substr(colon + 2));
-        if (r.per || !config::are_of_one_kind(r.config, found->rule))
+        if (r.per || (has_kind && !config::are_of_one_kind(r.config, found->rule)))
             tool::reject(option, text,
                          fmt::format("a rule of the same kind as `{}`, without a key",
                                      to_string(found->rule)));
@@ -195,7 +221,7 @@ std::vector<planned_limit> plan::limits() const {
             l.what = c;
             if (!c.key.empty())
                 l.per = key_of(c);
-            l.text = fmt::format("{}: {}{}{}", c.name, to_string(c.rule), l.per ? " per " : "",
+            l.text = fmt::format("{}: {}{}{}", c.name, config::rule_text(c), l.per ? " per " : "",
                                  l.per ? to_string(*l.per) : "");
         }
         for (auto const& u : file->upstreams)
@@ -230,7 +256,7 @@ std::vector<plan::route> plan::routes() const {
         r.limits.push_back(from);
     };
     for (auto const& c : file->routes) {
-        auto& r = all.emplace_back(route{c, {}});
+        auto& r = all.emplace_back(route{c, {}, limiting::clients_of(c)});
         for (auto const& each : c.limits)
             add(r, each, 0);
         for (auto const& u : file->upstreams)

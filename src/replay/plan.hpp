@@ -6,6 +6,7 @@
 #include "config/configuration.hpp"
 #include "keys.hpp"
 #include "tool/arguments.hpp"
+#include "tool/network_map.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +70,7 @@ struct plan {
     struct route {
         config::route what;
         std::vector<std::size_t> limits;
+        tool::network_set clients = {};  // of `what`
     };
     /// Returns the routes. Without a file, one route takes all requests.
     [[nodiscard]] std::vector<route> routes() const;

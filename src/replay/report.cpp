@@ -142,6 +142,15 @@ std::vector<std::string> notes(report const& r) {
                     "A store counts `{}` for several proxies; the replay counts only the "
                     "requests of this log, and does not wait for a store.",
                     l.what.name));
+    for (auto const& p : r.plans)
+        for (auto const& l : p.limits())
+            for (auto const& part : l.what.key)
+                if (!part.otherwise.empty() &&
+                    part.otherwise.back().what == config::key_part::kind::reject)
+                    all.push_back(fmt::format(
+                        "weir-proxy rejects requests without a value for the key of `{}`; the "
+                        "replay counts them as one key.",
+                        l.what.name));
     if (r.requests.late != 0)
         all.push_back(fmt::format("{} requests arrived earlier before their log lines than --slack "
                                   "allows: they were replayed later than they arrived.",

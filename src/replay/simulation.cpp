@@ -116,7 +116,17 @@ simulation::simulation(settings s, std::vector<plan> plans)
             using kind = logs::key_source::kind;
             routed_by_ = {place_of({kind::method, {}, true}, sources_),
                           place_of({kind::target, {}, true}, sources_),
-                          place_of({kind::host, {}, true}, sources_)};
+                          place_of({kind::host, {}, true}, sources_),
+                          {},
+                          {}};
+        }
+        for (auto const& r : routes_.back()) {
+            if (!r.clients.empty())
+                routed_by_->client = place_of({}, sources_);
+            for (auto const& h : r.what.headers)
+                routed_by_->headers.emplace(
+                    h.name,
+                    place_of({logs::key_source::kind::field, "header " + h.name, true}, sources_));
         }
     }
     if (keys_.size() > most_keys || sources_.size() > logs::most_keys)
@@ -175,10 +185,17 @@ std::uint32_t simulation::way_of(logs::entry const& e) {
     if (host.empty() || host == "-")
         host = settings_.host;
     auto const path = path_of(target);
+    auto const client =
+        routed_by_->client ? tool::network_of(e.keys[*routed_by_->client]) : std::nullopt;
+    auto const value_of = [&](std::string const& name) {
+        return e.keys[routed_by_->headers.at(name)];
+    };
     way_.clear();
     for (auto const& routes : routes_) {
         auto const fit = [&](plan::route const& r) {
-            return limiting::fits(r.what, host, path, e.keys[routed_by_->method]);
+            return limiting::fits(r.what, host, path, e.keys[routed_by_->method]) &&
+                   (r.clients.empty() || (client && r.clients.find(client->address))) &&
+                   limiting::has_headers(r.what, value_of);
         };
         way_.push_back(
             static_cast<std::uint16_t>(std::ranges::find_if(routes, fit) - routes.begin()));

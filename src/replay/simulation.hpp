@@ -100,6 +100,8 @@ private:
     // If a plan has routes, each combination of routes, one per plan, that a request takes has a number: its way.
     struct sources_of_routes {
         std::size_t method, target, host;
+        std::optional<std::size_t> client;           // if a route has clients
+        std::map<std::string, std::size_t> headers;  // the fields that select a route
     };
     std::optional<sources_of_routes> routed_by_;
     std::vector<std::vector<plan::route>> routes_;  // of each plan

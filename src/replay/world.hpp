@@ -9,6 +9,7 @@
 #include "limiting/gate.hpp"
 #include "limiting/limit.hpp"
 #include "stage.hpp"
+#include "tool/network.hpp"
 
 #include <boost/asio/system_executor.hpp>
 
@@ -44,13 +45,27 @@ public:
 
     [[nodiscard]] std::uint64_t of(arrival const& a) const noexcept { return a.keys[slot_]; }
     [[nodiscard]] std::uint64_t of(std::string const& text) const {
-        bool const is_client = numbers_->what().parts == std::vector{key_part{}};
-        return numbers_->of(is_client ? text.substr(0, text.find('/')) : text);
+        auto const& part = numbers_->what().parts.front();
+        bool const may_be_client =
+            part == key_part() || (!part.otherwise.empty() && part.otherwise.back() == key_part());
+        return may_be_client && tool::network_of(text)
+                   ? numbers_->of_client(text.substr(0, text.find('/')))
+                   : numbers_->of(text);
+    }
+    [[nodiscard]] std::optional<std::array<std::uint8_t, 16>> client_of(arrival const& a) const {
+        auto const number = a.keys[slot_];
+        for (auto next = known_.size(); next <= number; ++next) {
+            auto const client = numbers_->client_of(static_cast<std::uint32_t>(next));
+            known_.push_back(client ? std::optional(client->address) : std::nullopt);
+        }
+        return known_[number];
     }
 
 private:
     std::size_t slot_;
     key_numbers* numbers_;
+    // The clients of the first numbers. A number never changes its client.
+    std::vector<std::optional<std::array<std::uint8_t, 16>>> mutable known_ = {};
 };
 
 /// Selects the keys of an arrival that give its flow and class in a queue.

@@ -167,6 +167,9 @@ BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_
              pair{"host = \"*.b.org\"", "host = \"*.a.b.org\""},
              pair{"path = \"/a\"\nmethod = \"GET\"", "path = \"/a\"\nmethod = \"GET\""},
              pair{"method = [\"GET\", \"PUT\"]", "method = \"PUT\"\npath = \"/a\""},
+             pair{"", "client = \"10.0.0.0/8\"\nheader = { A = \"b\" }"},
+             pair{"client = \"::1\"", "client = \"::1\"\npath = \"/a\""},
+             pair{"header = { A = \"b\" }", "header = { A = \"b\" }\nclient = \"::1\""},
          })
         BOOST_TEST(warnings(first, second).size() == 1, first << " before " << second);
     for (auto const& [first, second] : {
@@ -180,6 +183,11 @@ BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_
              pair{"host = \"*.a.b.org\"", "host = \"*.b.org\""},
              pair{"method = \"GET\"", "path = \"/a\""},
              pair{"method = \"GET\"", "method = [\"GET\", \"PUT\"]"},
+             pair{"client = \"10.0.0.0/8\"", ""},
+             pair{"client = \"10.0.0.0/8\"", "client = \"11.0.0.0/8\""},
+             pair{"client = \"10.0.0.1\"", "client = \"10.0.0.0/8\""},
+             pair{"header = { A = \"b\" }", ""},
+             pair{"header = { A = \"b\" }", "header = { A = \"c\" }"},
          })
         BOOST_TEST(warnings(first, second).empty(), first << " before " << second);
 }

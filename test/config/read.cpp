@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(reports_file_line_column_value_and_expected_values) {
     BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"10/1x\"\n"))
                    .starts_with("weir.toml:3:8: limit `a`: `rule` is `10/1x`, but must be a rule, "
                                 "such as `100/1s`, "
-                                "`100/1s burst 20` or `32 seats`: "));
+                                "`100/1s burst 20` or `32 seats`, or `unlimited`: "));
     BOOST_TEST(problem(with("[clients]\ntrusted = [\"10.0.0.0/8\", \"10.0.0.1/8\"]\n")) ==
                "weir.toml:2:26: clients: `trusted` is `10.0.0.1/8`, but must be a network, such as "
                "10.0.0.0/8 or "
@@ -387,8 +387,8 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
                  "= \"2 seats\"\n",
                  "of the same kind as `1/1s`"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nkey = "
-                 "\"client\"\n[limit.overrides]\n\"10.0.0.0/8\" = \"2/1s\"\n",
-                 "a /32 IPv4 network or a /64 IPv6 network"},
+                 "\"client\"\n[limit.overrides]\n\"10.0.0.1/8\" = \"2/1s\"\n",
+                 "`10.0.0.1/8` is not a client"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1 seats max_hold 1s\"\nkey = \"client\"\n",
                  "`max_hold` requires the key `total`"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\npriority = \"Priority\"\n",

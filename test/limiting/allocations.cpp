@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,7 @@ struct world {
     struct keys {
         static std::uint64_t of(client who) { return who.number; }
         static std::uint64_t of(std::string const& text) { return std::stoull(text); }
+        static std::optional<std::array<std::uint8_t, 16>> client_of(client) { return {}; }
     };
     struct place {
         static weir::request of(client) { return {}; }

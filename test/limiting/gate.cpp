@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,6 +42,11 @@ struct limits {
         c.store = "store";
         return add(c);
     }
+    test_limit& add_unlimited(std::string const& name, std::string const& queue = "") {
+        auto c = limit_of(name, "1/1h", queue);
+        c.is_unlimited = true;
+        return add(c);
+    }
     [[nodiscard]] std::string order() const {
         std::string names;
         test_gate const gate(all);
@@ -75,6 +81,69 @@ std::uint64_t rejected_by(test_limit const& l) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(a_gate)
+
+// A limit without a rule changes nothing: the limits around it decide and wait as without it, wherever it is.
+BOOST_AUTO_TEST_CASE(passes_unlimited_limits) {
+    for (unsigned without = 0; without != 1U << 6; ++without) {
+        BOOST_TEST_INFO_SCOPE("unlimited: " << without);
+        limits l;
+        std::vector<std::string> limited;
+        auto const add = [&](unsigned number, std::string const& rule, std::string const& queue) {
+            auto const name = std::to_string(number);
+            if (without >> number & 1) {
+                l.add_unlimited(name, queue);
+            } else {
+                l.add(name, rule, queue);
+                limited.push_back(name);
+            }
+        };
+        add(0, "5 seats", "");
+        add(1, "3 seats", "");
+        add(2, "4 seats", "");
+        add(3, "2 seats", "order lifo");
+        add(4, "1 seats", "order lifo");
+        auto& dry = without >> 5 & 1 ? l.add_unlimited("5") : l.add_dry_run("5", "1 seats");
+        test_gate const gate(l.all);
+        // The number of the limit with the fewest seats, and the number of its seats.
+        constexpr int seats[] = {5, 3, 4, 2, 1};
+        int least = -1;
+        for (auto const& name : limited)
+            if (least < 0 || seats[std::stoi(name)] < seats[least])
+                least = std::stoi(name);
+        int const places = least < 0 ? 10 : seats[least];
+        std::vector<std::unique_ptr<visit>> in;
+        for (int i = 0; i != places; ++i) {
+            in.push_back(std::make_unique<visit>(gate));
+            BOOST_TEST(in.back()->is_in());
+            BOOST_TEST(in.back()->entry.permits.size() == 6u);
+            for (std::size_t n = 0; n != 5; ++n) {
+                auto const number =
+                    static_cast<unsigned>(std::stoi(gate.all()[n]->configuration().name));
+                BOOST_TEST(bool(in.back()->entry.permits[n]) == !(without >> number & 1));
+            }
+        }
+        for (auto const& one : l.all)
+            if (auto const& c = one->configuration(); !c.dry_run)
+                BOOST_TEST(one->stats().in_use == (c.is_unlimited ? 0 : places));
+        BOOST_TEST(dry.stats().granted == (without >> 5 & 1 ? 0u : 1u));
+        if (least < 0)
+            continue;
+        visit next(gate);
+        BOOST_TEST(next.waits());
+        visit other(gate);
+        in.pop_back();
+        l.pass(1ms);
+        BOOST_TEST((next.is_in() || other.is_in()));  // the last one, in the order `lifo`
+        l.pass(1s + late);
+        auto const& rejected = next.is_in() ? other : next;
+        BOOST_TEST(rejected.rejected_by() == std::to_string(least));
+        // A second attempt, as after a server without a free seat.
+        auto& again = next.is_in() ? next : other;
+        again.entry.start_again();
+        gate.pass_unlimited(again.entry);
+        BOOST_TEST(!gate.is_in(again.entry));
+    }
+}
 
 BOOST_FIXTURE_TEST_CASE(orders_its_limits_by_kind, limits) {
     add_dry_run("dry_run", "1 seats");
@@ -393,8 +462,8 @@ BOOST_FIXTURE_TEST_CASE(reports_its_kind, limits) {
     BOOST_TEST(!add("c", "1/1s").has_seats());
     auto& adaptive = add("d", "adaptive 2..20");
     BOOST_TEST(adaptive.is_adaptive());
-    BOOST_TEST((adaptive.seats_now(0) == adaptive.stats().capacity));
-    BOOST_TEST(!add("e", "1 seats").seats_now(0).has_value());
+    BOOST_TEST((adaptive.seats_now({}) == adaptive.stats().capacity));
+    BOOST_TEST(!add("e", "1 seats").seats_now({}).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -14,7 +14,7 @@ namespace limits_of_keys {
 namespace {
 
 using namespace std::chrono_literals;
-using overrides = std::vector<std::pair<std::string, weir::limiter_config>>;
+using overrides = std::vector<std::pair<std::string, config::override_rule>>;
 using support::test_world;
 
 config::limit with(std::string const& rule, overrides own = {}, std::string const& queue = "") {
@@ -24,8 +24,10 @@ config::limit with(std::string const& rule, overrides own = {}, std::string cons
     return c;
 }
 
-std::pair<std::string, weir::limiter_config> own(std::string key, std::string const& rule) {
-    return {std::move(key), config::rule_of(rule)};
+std::pair<std::string, config::override_rule> own(std::string key, std::string const& rule) {
+    return {std::move(key),
+            rule == config::unlimited ? config::override_rule()
+                                      : config::override_rule(config::rule_of(rule))};
 }
 
 // A limit per client, of one of two kinds: the one made for many clients, or the one for any rule.
@@ -35,8 +37,11 @@ struct of_clients {
               context.get_executor(), c, test_world::keys(), test_world::place())) {}
 
     bool enters(std::uint64_t client) {
+        auto const at = made->selection()->of({client});
+        if (at.is_unlimited)
+            return true;
         weir::error_code ec;
-        kept.push_back(made->try_enter({client}, made->key_of({client}), ec));
+        kept.push_back(made->try_enter({client}, at, ec));
         return bool(kept.back());
     }
     // Makes ten requests, and returns the number of them that are granted immediately.
@@ -49,7 +54,7 @@ struct of_clients {
     // Whether a request waits, if it cannot be granted immediately.
     bool waits(std::uint64_t client) {
         bool decided = false;
-        made->async_enter({client}, client, 1s,
+        made->async_enter({client}, made->selection()->of({client}), 1s,
                           [&](weir::error_code, weir::permit const&) { decided = true; });
         weir::testing::run_for(context, 0s);
         bool const waited = !decided;
@@ -136,6 +141,74 @@ BOOST_AUTO_TEST_CASE(changes_its_queue_with_a_reload) {
     BOOST_TEST(seats.waits(1));
     seats.made->configure(with("1 seats", {}, "max_waiting 0"));
     BOOST_TEST(!seats.waits(1));
+}
+
+// The clients 10.1.0.1, 10.1.0.2 and so on.
+constexpr std::uint64_t ten = 10U << 24 | 1U << 16;
+
+BOOST_AUTO_TEST_CASE(gives_each_client_of_a_network_the_rule_of_the_network) {
+    for (std::string const kind : kinds) {
+        BOOST_TEST_INFO_SCOPE(kind);
+        of_clients limit(with(
+            rule(3, kind), {own("10.0.0.0/8", rule(2, kind)), own("10.1.0.0/16", rule(4, kind)),
+                            own("10.1.0.9", rule(1, kind))}));
+        for (int i = 1; i != 9; ++i)
+            BOOST_TEST(limit.lets_in(ten + static_cast<unsigned>(i)) == 4);
+        BOOST_TEST(limit.lets_in(ten + 9) == 1);
+        BOOST_TEST(limit.lets_in((10U << 24) + 1) == 2);
+        BOOST_TEST(limit.lets_in((10U << 24) + 2) == 2);
+        BOOST_TEST(limit.lets_in(11U << 24) == 3);
+        BOOST_TEST(limit.made->stats().granted == 8 * 4 + 1 + 2 + 2 + 3);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(has_no_limit_for_unlimited_clients_which_take_no_key) {
+    for (std::string const kind : kinds) {
+        BOOST_TEST_INFO_SCOPE(kind);
+        of_clients limit(
+            with(rule(3, kind), {own("10.0.0.0/8", "unlimited"), own("10.1.0.9", rule(1, kind)),
+                                 own("11.0.0.1", "unlimited")}));
+        BOOST_TEST(limit.lets_in(ten + 1) == 10);
+        BOOST_TEST(limit.lets_in((11U << 24) + 1) == 10);
+        BOOST_TEST((limit.made->keys() == 1u));  // of the override with a rule
+        BOOST_TEST(limit.lets_in(ten + 9) == 1);
+        BOOST_TEST(limit.lets_in((11U << 24) + 2) == 3);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(can_limit_some_keys_only) {
+    for (std::string const kind : kinds) {
+        BOOST_TEST_INFO_SCOPE(kind);
+        auto c = with(rule(3, kind), {own("10.0.0.0/8", rule(2, kind)), own("7", rule(4, kind))});
+        c.is_unlimited = true;
+        of_clients limit(c);
+        BOOST_TEST(limit.lets_in(ten) == 2);
+        BOOST_TEST(limit.lets_in(11U << 24) == 10);
+    }
+}
+
+// The keys keep their state, and a rule that two networks have is one set of limiters.
+BOOST_AUTO_TEST_CASE(changes_the_rule_of_a_network_with_a_reload) {
+    for (std::string const kind : kinds) {
+        BOOST_TEST_INFO_SCOPE(kind);
+        of_clients limit(with(rule(3, kind), {own("10.0.0.0/8", rule(5, kind))}));
+        auto const old = limit.made->selection();
+        BOOST_TEST(limit.lets_in(ten) == 5);
+        limit.made->configure(with(rule(3, kind), {own("10.0.0.0/8", rule(4, kind))}));
+        BOOST_TEST(limit.lets_in(ten) == 0);
+        BOOST_TEST(limit.lets_in(ten + 1) == 4);
+        // A request that began before the reload.
+        weir::error_code ec;
+        auto const permit = limit.made->try_enter({ten + 2}, old->of({ten + 2}), ec);
+        BOOST_TEST(bool(permit));
+        auto const granted = limit.made->stats().granted;
+        limit.made->configure(with(rule(3, kind)));
+        BOOST_TEST(limit.lets_in(ten + 3) == 3);
+        BOOST_TEST(limit.made->stats().granted == granted + 3);
+        limit.made->configure(with(rule(3, kind), {own("11.0.0.0/8", rule(4, kind))}));
+        BOOST_TEST(limit.lets_in(11U << 24) == 4);
+        BOOST_TEST(limit.lets_in(ten + 4) == 3);
+    }
 }
 
 // Further clients share one limit, as if they were one client.

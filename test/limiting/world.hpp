@@ -7,12 +7,16 @@
 
 #include "limiting/gate.hpp"
 #include "limiting/limit.hpp"
+#include "tool/network.hpp"
 
 #include <boost/asio/io_context.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +34,25 @@ struct test_world {
         [[nodiscard]] std::uint64_t of(request_info const& who) const noexcept {
             return who.client;
         }
-        [[nodiscard]] std::uint64_t of(std::string const& text) const { return std::stoull(text); }
+        // A number, or the address of a client.
+        [[nodiscard]] std::uint64_t of(std::string const& text) const {
+            auto const address = tool::network_of(text);
+            return address ? number_of(address->address) : std::stoull(text);
+        }
+        // The number of a client is its IPv4 address.
+        [[nodiscard]] std::optional<std::array<std::uint8_t, 16>> client_of(
+            request_info const& who) const {
+            auto bytes = tool::network_of("0.0.0.0")->address;
+            for (std::size_t i = 0; i != 4; ++i)
+                bytes[15 - i] = static_cast<std::uint8_t>(who.client >> 8 * i);
+            return bytes;
+        }
+        static std::uint64_t number_of(std::array<std::uint8_t, 16> const& address) {
+            std::uint64_t number = 0;
+            for (std::size_t i = 12; i != 16; ++i)
+                number = number << 8 | address[i];
+            return number;
+        }
     };
     struct place {
         [[nodiscard]] weir::request of(request_info const&) const noexcept { return {}; }
@@ -58,7 +80,7 @@ using test_gate = limiting::gate<test_world>;
 /// A request at a gate. It waits if necessary.
 class visit {
 public:
-    explicit visit(test_gate const& gate) : gate_(gate) {
+    explicit visit(test_gate const& gate, std::uint64_t client = 0) : entry({client}), gate_(gate) {
         decided_ = gate_.enter_at_once(entry);
         if (!decided_)
             wait();
@@ -74,7 +96,7 @@ public:
     /// Releases the permits. Rates keep counting them.
     void leave() { entry.permits.clear(); }
 
-    limiting::entry<test_world> entry{{}};
+    limiting::entry<test_world> entry;
 
 private:
     void wait() {
@@ -82,7 +104,7 @@ private:
             gate_.wait_for_chain(entry, told<weir::any_chain_permit>());
         else
             gate_.next(entry).async_enter(
-                entry.who, entry.keys[entry.passed], entry.patience, told<weir::permit>());
+                entry.who, entry.at[entry.passed], entry.patience, told<weir::permit>());
     }
     template <class Permit>
     test_world::handler<Permit> told() {

@@ -134,25 +134,6 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(behind_404(asked("POST", "Transfer-Encoding: chunked\r\n"), true) == next::request);
 }
 
-// Services take the first line or the last line: all lines together would be another key for each second line.
-BOOST_AUTO_TEST_CASE(a_header_that_selects_a_limit_has_one_line) {
-    config::route to;
-    to.upstream = "a";
-    std::vector<std::string> const keys{"X-Api-Key"};
-    for (auto const* const fields :
-         {"X-Api-Key: a\r\nX-Api-Key: b\r\n", "x-api-key: a\r\nX-API-KEY:\r\n",
-          "X-Api-Key: a\r\nX-Api-Key: a\r\n"}) {
-        auto const d = decide(fine, asked("GET", fields).head, &to, keys);
-        BOOST_TEST(d.say.status == 400u, fields);
-        BOOST_TEST(!d.limited);
-        BOOST_TEST(d.how == ending::malformed);
-        BOOST_TEST(decide(fine, asked("GET", fields).head, &to).say.status == 0u);
-    }
-    for (auto const* const fields : {"", "X-Api-Key: a\r\n", "X-Api-Key: a\r\nX-Api-Key2: b\r\n",
-                                     "X-Api-Key: a\r\nX_Api_Key: b\r\n"})
-        BOOST_TEST(decide(fine, asked("GET", fields).head, &to, keys).say.status == 0u, fields);
-}
-
 BOOST_AUTO_TEST_CASE(a_client_that_waits_for_100_sends_no_body_to_discard) {
     asked const waits("POST", "Content-Length: 5\r\nExpect: 100-continue\r\n");
     BOOST_TEST(behind_404(waits, false) == next::close_gently);

@@ -3,12 +3,16 @@
 #include "proxy/key.hpp"
 
 #include "local_proxy.hpp"
+#include "proxy/client.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +35,14 @@ key_part path(std::int64_t n) {
     return {.what = kind::segment, .name = {}, .number = n};
 }
 
+key_part source(kind what, std::string name = {}) {
+    return {.what = what, .name = std::move(name), .number = 0};
+}
+
+// The claims {"sub":"anna"}.
+std::string const payload = "e30.eyJzdWIiOiJhbm5hIn0.c2ln";
+std::string const anna = "Authorization: Bearer " + payload + "\r\n";
+
 struct request {
     std::string target = "/";
     std::string fields = {};
@@ -43,9 +55,20 @@ config::limit by(std::vector<key_part> key) {
     return l;
 }
 
+std::string head_of(request const& r) {
+    return "GET " + r.target + " HTTP/1.1\r\nHost: a\r\n" + r.fields + "\r\n";
+}
+std::optional<std::array<std::uint8_t, 16>> client_of(config::limit const& l, request const& r) {
+    auto const text = head_of(r);
+    http::request_head head;
+    BOOST_REQUIRE(!http::parse(text, head));
+    auto const address = boost::asio::ip::make_address(r.client);
+    return proxy::keys_of_requests(l).client_of({head, address});
+}
+
 // The key of a request. Its fields may include Connection, which names fields that the proxy does not forward.
 std::uint64_t key_of(config::limit const& l, request const& r) {
-    auto const text = "GET " + r.target + " HTTP/1.1\r\nHost: a\r\n" + r.fields + "\r\n";
+    auto const text = head_of(r);
     http::request_head head;
     BOOST_REQUIRE(!http::parse(text, head));
     auto const address = boost::asio::ip::make_address(r.client);
@@ -104,6 +127,99 @@ BOOST_AUTO_TEST_CASE(by_field_ignores_fields_that_are_not_forwarded) {
     BOOST_TEST(are_one(l, {.fields = "Connection: X-A\r\nX-A: a\r\n"}, {}));
 }
 
+BOOST_AUTO_TEST_CASE(by_cookie_parameter_or_claim_is_its_value) {
+    auto const cookies = by({source(kind::cookie, "session")});
+    BOOST_TEST(are_one(cookies, {.fields = "Cookie: session=a\r\n"},
+                       {"/b", "Cookie: x=y; session=\"%61\"\r\n", "10.0.0.2"}));
+    BOOST_TEST(!are_one(cookies, {.fields = "Cookie: session=a\r\n"},
+                        {.fields = "Cookie: session=b\r\n"}));
+    BOOST_TEST(!are_one(cookies, {.fields = "Cookie: session=a\r\n"}, {}));
+    BOOST_TEST(are_one(cookies, {.fields = "Cookie: session=\r\n"}, {}));
+    auto const parameters = by({source(kind::query, "api_key")});
+    BOOST_TEST(are_one(parameters, {"/?api_key=a"}, {"/b?c=d&api%5fkey=%61"}));
+    BOOST_TEST(!are_one(parameters, {"/?api_key=a"}, {"/?api_key=b"}));
+    auto const claims = by({source(kind::claim, "sub")});
+    BOOST_TEST(
+        are_one(claims, {.fields = anna}, {"/b", "authorization: bearer " + payload + "\r\n"}));
+    BOOST_TEST(!are_one(claims, {.fields = anna}, {}));
+    BOOST_TEST(are_one(claims, {.fields = "Authorization: Bearer a.b.c\r\n"}, {}));
+}
+
+BOOST_AUTO_TEST_CASE(is_the_first_value_that_is_present) {
+    auto first = header("X-A");
+    first.otherwise = {source(kind::query, "a"), client};
+    auto const l = by({first});
+    BOOST_TEST(are_one(l, {"/?a=c", "X-A: b\r\n"}, {"/", "X-A: b\r\n", "10.0.0.2"}));
+    BOOST_TEST(
+        are_one(l, {"/?a=b"}, {"/", "X-A: b\r\n"}));  // the same value, sent in another place
+    BOOST_TEST(are_one(l, {"/?a=b", "X-A:\r\n"}, {"/?a=b", "", "10.0.0.2"}));
+    BOOST_TEST(!are_one(l, {"/?a=b"}, {"/?a=c"}));
+    BOOST_TEST(!are_one(l, {}, {.client = "10.0.0.2"}));
+    BOOST_TEST(are_one(l, {}, {"/?a="}));
+    BOOST_TEST(!are_one(l, {.client = "10.0.0.1"}, {.fields = "X-A: 10.0.0.1\r\n"}));
+    // No value equals a client, not even one of the eight bytes of its number.
+    std::string const bytes = "aabbccdd";
+    BOOST_TEST(
+        !are_one(l, {.client = "6161:6262:6363:6464::"}, {.fields = "X-A: " + bytes + "\r\n"}));
+    BOOST_TEST(
+        !are_one(l, {.client = "6464:6363:6262:6161::"}, {.fields = "X-A: " + bytes + "\r\n"}));
+    auto last = header("X-A");
+    last.otherwise = {source(kind::shared)};
+    BOOST_TEST(are_one(by({last}), {.client = "10.0.0.1"}, {.client = "10.0.0.2"}));
+    BOOST_TEST(!are_one(by({last}), {.fields = "X-A: a\r\n"}, {}));
+    auto const pair = by({first, path(1)});
+    BOOST_TEST(!are_one(pair, {"/a"}, {"/b"}));
+    BOOST_TEST(!are_one(pair, {"/a"}, {.target = "/a", .client = "10.0.0.2"}));
+    BOOST_TEST(are_one(pair, {"/a/b"}, {"/a/c"}));
+}
+
+BOOST_AUTO_TEST_CASE(that_is_a_client_names_its_address) {
+    auto first = header("X-A");
+    first.otherwise = {client};
+    for (auto const& l : {by({client}), by({first})})
+        BOOST_TEST(
+            (client_of(l, {}) == proxy::bytes_of(boost::asio::ip::make_address("10.0.0.1"))));
+    BOOST_TEST(!client_of(by({first}), {.fields = "X-A: a\r\n"}).has_value());
+    BOOST_TEST(!client_of(by({header("X-A")}), {}).has_value());
+    BOOST_TEST(!client_of(by({client, path(1)}), {}).has_value());
+}
+
+// Otherwise the upstream could use another value than the limit, and the client could send any number of them.
+BOOST_AUTO_TEST_CASE(of_several_values_is_a_fault) {
+    auto const fault = [](key_part const& part, request const& r) {
+        auto const text = head_of(r);
+        http::request_head head;
+        BOOST_REQUIRE(!http::parse(text, head));
+        return proxy::fault_of_keys(std::vector{part}, head).status;
+    };
+    auto const cookie = source(kind::cookie, "session");
+    BOOST_TEST(fault(cookie, {.fields = "Cookie: session=a; x=session\r\n"}) == 0u);
+    BOOST_TEST(fault(cookie, {.fields = "Cookie: session=a; session=b\r\n"}) == 400u);
+    BOOST_TEST(fault(cookie, {.fields = "Cookie: session=a\r\nCookie: session=a\r\n"}) == 400u);
+    auto const parameter = source(kind::query, "k");
+    BOOST_TEST(fault(parameter, {"/?k=a&l=b"}) == 0u);
+    BOOST_TEST(fault(parameter, {"/?k=a&%6b=b"}) == 400u);
+    auto const claim = source(kind::claim, "sub");
+    BOOST_TEST(fault(claim, {.fields = anna}) == 0u);
+    BOOST_TEST(fault(claim, {.fields = anna + anna}) == 400u);
+    BOOST_TEST(fault(header("A"), {.fields = "A: b\r\na:\r\n"}) == 400u);
+    BOOST_TEST(fault(header("A"), {.fields = "A: b\r\nConnection: b\r\n"}) == 0u);
+    BOOST_TEST(fault(header("X-A"), {.fields = "X-A: b\r\nX-A: b\r\n"}) == 400u);
+    BOOST_TEST(fault(header("X-A"), {.fields = "X-A: b\r\nX_A: b\r\nX-A2: b\r\n"}) == 0u);
+    BOOST_TEST(fault(client, {.fields = "A: b\r\na:\r\n"}) == 0u);
+    // Each alternative counts: which one is first does not matter to the upstream.
+    auto chain = header("A");
+    chain.otherwise = {parameter, client};
+    BOOST_TEST(fault(chain, {"/?k=a&k=b", "A: b\r\n"}) == 400u);
+    BOOST_TEST(fault(chain, {}) == 0u);
+    chain.otherwise = {parameter, source(kind::reject)};
+    BOOST_TEST(fault(chain, {}) == 400u);
+    BOOST_TEST(fault(chain, {"/?k="}) == 400u);
+    BOOST_TEST(fault(chain, {"/?k=a"}) == 0u);
+    chain.otherwise = {source(kind::shared)};
+    BOOST_TEST(fault(chain, {}) == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(by_path_is_a_segment) {
     auto const l = by({path(2)});
     BOOST_TEST(are_one(l, {"/a/b/c"}, {"/x/b?c=d"}));
@@ -136,6 +252,13 @@ BOOST_AUTO_TEST_CASE(in_a_file_equals_the_key_of_a_request) {
     proxy::keys_of_requests const networks(l);
     BOOST_TEST(networks.of("10.0.0.0/24") == key_of(l, {.client = "10.0.0.77"}));
     BOOST_TEST(networks.of("2001:db8::/64") == key_of(l, {.client = "2001:db8::77"}));
+    auto first = header("X-A");
+    first.otherwise = {client};
+    auto const either = by({first});
+    proxy::keys_of_requests const both(either);
+    BOOST_TEST(both.of("a") == key_of(either, {.fields = "X-A: a\r\n"}));
+    BOOST_TEST(both.of("10.0.0.1") == key_of(either, {}));
+    BOOST_TEST(both.of("10.0.0.1") != key_of(either, {.fields = "X-A: 10.0.0.1\r\n"}));
     auto const fields = by({header("X-A")});
     BOOST_TEST(proxy::keys_of_requests(fields).of("a/b") ==
                key_of(fields, {.fields = "X-A: a/b\r\n"}));

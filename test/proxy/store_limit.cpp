@@ -38,7 +38,7 @@ struct shared {
     // Makes a request with a patience of 1 s, and returns its outcome.
     net::error_code ask() {
         auto const mine = std::make_shared<turn>(ex);
-        limit->async_enter({request, client}, 0, 1s, proxy::on_turn<weir::permit>(mine, ex));
+        limit->async_enter({request, client}, {}, 1s, proxy::on_turn<weir::permit>(mine, ex));
         pass(1s + 10ms);
         BOOST_REQUIRE(mine->came);
         return mine->ec;
@@ -48,7 +48,7 @@ struct shared {
         std::vector<std::shared_ptr<turn>> all;
         for (int i = 0; i != 10; ++i) {
             all.push_back(std::make_shared<turn>(ex));
-            limit->async_enter({request, client}, 0, 1s,
+            limit->async_enter({request, client}, {}, 1s,
                                proxy::on_turn<weir::permit>(all.back(), ex));
         }
         pass(1s + 10ms);

@@ -69,8 +69,8 @@ class Errors(unittest.TestCase):
 class Responses(unittest.TestCase):
     def test_texts_and_statuses(self):
         found = set()
-        for file in ("http/head", "proxy/reading", "proxy/failure", "proxy/decision"):
-            found |= set(re.findall(r'\{(\d\d\d), "(.*?)"', source(f"src/{file}.cpp")))
+        for file in ("http/head", "proxy/reading", "proxy/failure", "proxy/decision", "proxy/key", "proxy/routes"):
+            found |= set(re.findall(r'\{(\d\d\d),\s+"(.*?)"', source(f"src/{file}.cpp")))
             found |= set(re.findall(r'\? http::fault\{(\d\d\d), "(.*?)"', source(f"src/{file}.cpp")))
         limit = source("src/proxy/limit.cpp")
         seats = re.search(r'return \{503, "(.*?)",\s+"(.*?)",\s+"(.*?)"\}', limit).groups()

@@ -65,6 +65,70 @@ v4_prefix = 24
         lines = [common(BEGIN, c) for c in ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:1::1", "2001:db8:1::2"]]
         self.assertEqual(self.outcome(lines, config), [3, 2, 0])
 
+    def test_networks_with_a_rule_or_without_one(self):
+        config = self.file(limit("client", "1/1s", """key = "client"
+[limit.overrides]
+"10.0.0.0/8" = "2/1s"
+"10.1.0.0/16" = "unlimited"
+"10.1.1.1" = "3/1s"
+"""))
+        lines = [common(BEGIN, c) for c in ("10.0.0.1", "10.0.0.2", "10.1.0.1", "10.1.1.1", "11.0.0.1") for _ in range(5)]
+        self.assertEqual(self.outcome(lines, config), [2 + 2 + 5 + 3 + 1, 3 + 3 + 0 + 2 + 4, 0])
+        self.assertEqual(self.by_rule, {"client": 12})
+
+    def test_an_unlimited_limit(self):
+        config = self.file(limit("all", "unlimited"), limit("dry", "unlimited", "dry_run = true"),
+                           limit("some", "unlimited", 'key = "client"\n[limit.overrides]\n"10.0.0.1" = "1/1s"'))
+        lines = [common(BEGIN, c) for c in ("10.0.0.1", "10.0.0.2") for _ in range(3)]
+        self.assertEqual(self.outcome(lines, config), [4, 2, 0])
+        self.assertEqual(self.by_rule, {"all": 0, "dry": 0, "some": 2})
+        log = self.write(lines)
+        one = self.file(limit("all", "2/1s"), name="one.toml")
+        found = self.replay(log, "--spread", "burst", "--config", one, "--versus", "all: unlimited")
+        self.assertEqual([o["rejected"] for o in found["outcomes"]], [4, 0])
+        found = self.replay(log, "--spread", "burst", "--config", self.file(limit("all", "unlimited"), name="off.toml"),
+                            "--versus", "all: 5 seats", "--service-time", "1s")
+        self.assertEqual([o["rejected"] for o in found["outcomes"]], [0, 1])
+
+    def test_routes_of_clients_and_headers(self):
+        config = self.file(limit("all", "1/1s"), '[[route]]\nclient = ["10.0.0.0/8", "2001:db8::/32"]\nrespond = 403\n',
+                           '[[route]]\nupstream = "shop"\nheader = { "X-Plan" = ["gold", "silver"] }\n', route(["all"]))
+        lines = [f"{BEGIN} {client} \"GET / HTTP/1.1\" 200 {plan}" for client, plan in (
+            ("10.0.0.1", "gold"), ("2001:db8:1::1", "-"), ("11.0.0.1", "gold"), ("11.0.0.1", "silver"), ("11.0.0.1", "Gold"),
+            ("example.org", "-"))]
+        form = '$msec $remote_addr "$request" $status $http_x_plan'
+        self.assertEqual(self.outcome(lines, config, "--format", form), [3, 1, 2])
+        self.assertEqual(self.notes.count("X-Plan"), 0)
+        self.assertEqual(self.outcome([common(BEGIN, "11.0.0.1")] * 2, config), [1, 1, 0])
+        self.assertEqual(self.notes.count("X-Plan"), 1)
+
+    def test_keys_that_replace_a_missing_value(self):
+        config = self.file(limit("key", "1/1s", """key = "header X-Api-Key or query key or client"
+[limit.overrides]
+"gold" = "3/1s"
+"10.0.0.0/8" = "2/1s"
+"""))
+        form = '$msec $remote_addr "$request" $status $http_x_api_key'
+        values = {  # the client, the target and the header: the granted ones of five requests
+            ("11.0.0.1", "/", "-"): 1, ("11.0.0.2", "/", ""): 1, ("10.0.0.1", "/", "-"): 2, ("10.0.0.2", "/", "-"): 2,
+            ("10.0.0.3", "/", "a"): 1, ("10.0.0.4", "/?key=b", "-"): 1, ("10.0.0.5", "/?key=%62", "-"): 0,
+            ("11.0.0.3", "/?x", "gold"): 3, ("11.0.0.4", "/", "10.0.0.1"): 1, ("11.0.0.5", "/?key=client+10.0.0.9", "-"): 1}
+        lines = [f'{BEGIN} {client} "GET {target} HTTP/1.1" 200 {header}'
+                 for client, target, header in values for _ in range(5)]
+        self.assertEqual(self.outcome(lines, config, "--format", form)[0], sum(values.values()))
+
+    def test_keys_that_a_log_lacks(self):
+        config = self.file(limit("token", "2/1s", 'key = "claim sub"'), limit("session", "9/1s", 'key = "cookie session or reject"'))
+        self.assertEqual(self.outcome([common(BEGIN)] * 3, config), [2, 1, 0])
+        self.assertEqual(self.notes.count("The log has no `claim sub`: all requests count as requests without it."), 1)
+        self.assertEqual(self.notes.count("The log has no `cookie session`"), 1)
+        self.assertEqual(self.notes.count("rejects requests without a value for the key of `session`"), 1)
+        config = self.file(limit("session", "1/1s", 'key = "cookie session"'))
+        lines = [f'{BEGIN} 10.0.0.1 "GET / HTTP/1.1" 200 {cookie}' for cookie in ("a", "a", "b", "-")]
+        self.assertEqual(self.outcome(lines, config, "--format", '$msec $remote_addr "$request" $status $cookie_session'),
+                         [3, 1, 0])
+        self.assertNotIn("cookie", self.notes)
+
     def test_keys_of_several_parts(self):
         config = self.file(limit("both", "1/1s", 'key = ["client", "path 2"]'))
         lines = [common(BEGIN, c, p) for c in ("10.0.0.1", "10.0.0.2") for p in ("/a/x", "/b//%78", "/a/y")]
