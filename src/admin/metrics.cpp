@@ -42,9 +42,25 @@ void add_proxy(weir::metrics_writer& out, state const& s) {
     out.family("weir_requests_total", "Requests by result.", metric::counter);
     for (auto const& [name, n] : s.requests)
         out.add(n, {{"result", name}});
+    out.family("weir_requests_active", "Requests in progress, without upgraded connections.",
+               metric::gauge);
+    out.add(s.active);
+    out.family("weir_requests_waiting", "Requests in the queues of limits.", metric::gauge);
+    out.add(s.waiting);
     out.family("weir_log_lines_dropped_total", "Access log lines that could not be written.",
                metric::counter);
     out.add(s.log_lines_dropped);
+}
+
+void add_routes(weir::metrics_writer& out, state const& s) {
+    out.family("weir_responses_total", "Responses by route and status.", metric::counter);
+    for (auto const& r : s.routes)
+        for (auto const& [status, n] : r.responses)
+            out.add(n, {{"route", r.name}, {"status", status}});
+    out.histogram_family("weir_request_seconds",
+                         "Time from the first byte of a request to the end of its response.");
+    for (auto const& r : s.routes)
+        out.add(histogram_of(r.times), {{"route", r.name}});
 }
 
 void add_limits(weir::metrics_writer& out, state const& s) {
@@ -117,6 +133,9 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
     });
     out.histogram_family("weir_upstream_response_seconds", "Time to the response header.");
     each([](server_state const& one, auto add) { add(histogram_of(one.responses)); });
+    out.family("weir_upstream_error_responses_total", "Responses with status 5xx.",
+               metric::counter);
+    each([](server_state const& one, auto add) { add(one.error_responses); });
     out.family("weir_upstream_connect_failures_total", "Failed connection attempts.",
                metric::counter);
     each([](server_state const& one, auto add) { add(one.connect_failures); });
@@ -127,6 +146,7 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
 std::string to_metrics(state const& s) {
     weir::metrics_writer out;
     add_proxy(out, s);
+    add_routes(out, s);
     add_limits(out, s);
     add_stores(out, s);
     add_upstreams(out, s);

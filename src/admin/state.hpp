@@ -106,6 +106,19 @@ struct latency {
     }
 };
 
+/// The responses to the requests of a route.
+struct route_state {
+    struct status_count {
+        std::string
+            status;  // `404`; `4xx` for statuses that are not registered, and `other` beyond 5xx
+        std::uint64_t count = 0;
+    };
+
+    std::string name;
+    std::vector<status_count> responses;  // only statuses that occurred
+    latency times;  // from the first byte of the request to the end of the response
+};
+
 struct server_state {
     std::string name;
     bool down = false;                    // it does not respond and gets no requests
@@ -113,6 +126,7 @@ struct server_state {
     std::optional<std::uint64_t> active;  // requests in progress; empty where they are not counted
     std::optional<weir::amount> seats;
     latency responses;                   // time to the response header
+    std::uint64_t error_responses = 0;   // of these, with status 5xx
     std::uint64_t connect_failures = 0;  // failed connection attempts
 };
 
@@ -134,7 +148,14 @@ struct state {
     std::uint64_t open_connections = 0;
     std::uint64_t open_tunnels = 0;  // of these, upgraded to another protocol
     std::vector<std::pair<std::string_view, std::uint64_t>> requests;  // by result
+    /// The responses that are not rejections of a limit, by class: 1xx and 2xx, 3xx, 4xx, 5xx and others.
+    static constexpr std::size_t classes = 4;
+    std::array<std::uint64_t, classes> responses{};
+    weir::wait_histogram response_times;  // of all responses, as in `route_state`
+    std::uint64_t active = 0;             // requests in progress, without upgraded connections
+    std::uint64_t waiting = 0;            // of these, in the queues of limits
     std::uint64_t log_lines_dropped = 0;
+    std::vector<route_state> routes;
     std::vector<limit_state> limits;
     std::vector<upstream_state> upstreams;
     std::string bottleneck;  // a sentence that names the current bottleneck

@@ -71,6 +71,19 @@ void add(tool::json& out, limit_state const& l) {
     out.end();
 }
 
+double mean(latency const& l) {
+    auto const n = l.count();
+    return n == 0 ? 0.0 : tool::seconds(l.total) / static_cast<double>(n);
+}
+
+void add(tool::json& out, route_state const& r) {
+    out.begin().member("name", r.name).member("mean_time", mean(r.times));
+    out.name("responses").begin('[');
+    for (auto const& [status, n] : r.responses)
+        out.begin().member("status", status).member("count", n).end();
+    out.end(']').end();
+}
+
 void add(tool::json& out, upstream_state const& u) {
     out.begin().member("name", u.name).member("checked", u.checked).name("servers").begin('[');
     for (auto const& s : u.servers) {
@@ -80,12 +93,9 @@ void add(tool::json& out, upstream_state const& u) {
             out.member("active", *s.active);
         if (s.seats)
             out.member("seats", *s.seats);
-        auto const responses = s.responses.count();
-        out.member("responses", responses)
-            .member("mean_response_time",
-                    responses == 0
-                        ? 0.0
-                        : tool::seconds(s.responses.total) / static_cast<double>(responses))
+        out.member("responses", s.responses.count())
+            .member("mean_response_time", mean(s.responses))
+            .member("error_responses", s.error_responses)
             .member("connect_failures", s.connect_failures)
             .end();
     }
@@ -113,8 +123,15 @@ std::string to_json(state const& s) {
     out.name("requests").begin();
     for (auto const& [name, n] : s.requests)
         out.member(name, n);
-    out.end().member("log_lines_dropped", s.log_lines_dropped);
-    out.name("limits").begin('[');
+    out.end()
+        .member("active", s.active)
+        .member("waiting", s.waiting)
+        .member("log_lines_dropped", s.log_lines_dropped);
+    out.name("routes").begin('[');
+    for (auto const& r : s.routes)
+        if (!r.responses.empty())
+            add(out, r);
+    out.end(']').name("limits").begin('[');
     for (auto const& l : s.limits)
         add(out, l);
     out.end(']').name("upstreams").begin('[');

@@ -4,16 +4,21 @@
 
 #include "client.hpp"
 #include "limit.hpp"
+#include "plan.hpp"
 #include "routes.hpp"
 
 #include <chrono>
 
 namespace proxy {
+namespace {
+
+constexpr unsigned switching_protocols = 101;
+
+}  // namespace
 
 void account::expects(exchange& x) const {
     x.record = {};
-    if (log_)
-        x.record.begun = net::clock::now();
+    x.record.begun = net::clock::now();
 }
 
 void account::begins(exchange& x, std::string_view line) {
@@ -38,16 +43,39 @@ void account::ends(record const& r) {
         troubles_.count({r.to->to, r.server, r.trouble});
 }
 
-void account::log(record const& r, std::string_view peer, config::log_format format) {
-    if (!log_)
+void account::responds(record const& r, plan const& p, std::string_view peer) {
+    // Read before `took`, so that the log tells no request to have begun too late.
+    auto const ended =
+        log_ ? std::chrono::system_clock::now() : std::chrono::system_clock::time_point();
+    auto const took = net::clock::now() - r.begun;
+    if (r.status != 0 && r.how != ending::disconnected)
+        count_response(r, r.to ? *r.to->responses : *p.responses.none, took);
+    if (log_)
+        log(r, ended, took, peer, p.configuration.access_log_format);
+}
+
+void account::count_response(record const& r, response_counter& of_route,
+                             net::clock::duration took) {
+    of_route.count_status(r.status);
+    if (r.how == ending::rejected)  // which takes no time, and would hide the time of the others
         return;
+    counts_.count_status(r.status);
+    // An upgraded connection stays open for as long as both sides want.
+    if (r.status == switching_protocols)
+        return;
+    of_route.count_time(took);
+    counts_.count_time(took);
+}
+
+void account::log(record const& r, std::chrono::system_clock::time_point ended,
+                  net::clock::duration took, std::string_view peer, config::log_format format) {
     log_line const line{
-        .ended = std::chrono::system_clock::now(),  // read before `took`, so no begin is late
+        .ended = ended,
         .client = r.client_name.empty() ? peer : r.client_name,
         .request = r.line.empty() ? "-" : r.line,
         .status = r.status,
         .bytes = r.bytes,
-        .took = net::clock::now() - r.begun,
+        .took = took,
         .waited = r.waited,
         .upstream = r.server ? std::string_view(r.server->name()) : "",
         .limit = r.rejected_by ? std::string_view(r.rejected_by->name()) : "",

@@ -11,6 +11,7 @@
 
 #include <boost/container_hash/hash.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,9 @@
 #include <vector>
 
 namespace proxy {
+
+class response_counter;
+struct plan;
 
 /// A client, or its network as `weir::client_key` defines it, and a limit that rejected it.
 struct rejected_client {
@@ -81,8 +85,12 @@ public:
     /// Counts the end of a request, before its response is complete: a client that received the response finds it
     /// counted.
     void ends(record const& r);
-    /// Writes a line to the access log.
-    void log(record const& r, std::string_view peer, config::log_format format);
+    /// Counts the response of a request of the plan `p`, and writes a line to the access log.
+    void responds(record const& r, plan const& p, std::string_view peer);
+
+    /// Counts a request as active, or as waiting, while the returned object lives.
+    [[nodiscard]] counted serves() noexcept { return counted(counts_.active); }
+    [[nodiscard]] counted waits() noexcept { return counted(counts_.waiting); }
 
     /// Rejections and failures since the previous call.
     struct troubles {
@@ -92,6 +100,10 @@ public:
     [[nodiscard]] troubles take_troubles();
 
 private:
+    void count_response(record const& r, response_counter& of_route, net::clock::duration took);
+    void log(record const& r, std::chrono::system_clock::time_point ended,
+             net::clock::duration took, std::string_view peer, config::log_format format);
+
     tool::log_file* log_;
     counters counts_;
     rejected_clients rejected_{rejected_client::most};

@@ -1,5 +1,11 @@
 #pragma once
 
+#include <weir/time.hpp>
+#include <weir/wait_histogram.hpp>
+
+#include "admin/state.hpp"
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -48,7 +54,21 @@ struct counters {
     counter open;
     counter tunnels;   // open connections that switched to another protocol
     counter requests;  // without malformed ones
+    counter active;    // requests in progress, with upgraded connections
+    counter waiting;   // of these, in the queues of limits
     std::array<counter, endings> ended;
+
+    // Of responses: see `admin::state`.
+    std::array<counter, admin::state::classes> responses;
+    std::array<counter, weir::wait_histogram::ranges> response_times;
+
+    /// Counts a response that no limit caused, in its class.
+    void count_status(unsigned status) noexcept {
+        ++responses[std::clamp(status / 100, 2U, 5U) - 2];
+    }
+    void count_time(weir::duration took) noexcept {
+        ++response_times[weir::wait_histogram::range_of(took)];
+    }
 
     [[nodiscard]] counter& operator[](ending how) noexcept {
         return ended[static_cast<std::size_t>(how)];

@@ -86,6 +86,11 @@ admin::state state_of(plan const& p) {
         admin::make_names_unique(s.upstreams.emplace_back(u->state()).servers);
     }
     admin::make_names_unique(s.limits);
+    for (auto const& [name, counter] : p.responses.of_routes)
+        s.routes.push_back(counter->sum(name));
+    if (p.responses.of_routes.size() == plan::response_counters::most)
+        s.routes.push_back(p.responses.others->sum("other"));
+    s.routes.push_back(p.responses.none->sum("none"));
     return s;
 }
 

@@ -153,6 +153,12 @@ admin::state operator_view::look() const {
         {"answered", all.sum(ending::answered)}, {"answered_by_route", all.sum(ending::routed)},
         {"rejected", all.sum(ending::rejected)}, {"disconnected", all.sum(ending::disconnected)},
         {"failed", all.sum(ending::failed)},     {"malformed", all.sum(ending::malformed)}};
+    s.responses = all.responses();
+    s.response_times = all.response_times();
+    // Each thread counts for itself, so that a request that moves on meanwhile may be counted twice or not at all.
+    s.active = all.sum(&counters::active);
+    s.active -= std::min(s.active, s.open_tunnels);
+    s.waiting = all.sum(&counters::waiting);
     s.log_lines_dropped = of_.log ? of_.log->dropped() : 0;
     return s;
 }

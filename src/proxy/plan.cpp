@@ -134,6 +134,7 @@ std::shared_ptr<plan const> plan_maker::make() {
               .limits = limits_,
               .upstreams = {},
               .routes = routes({}),
+              .responses = {},
               .dismissed = {}};
     for (auto const& m : moved_)
         m.server->endpoints().replace(m.to);
@@ -141,6 +142,9 @@ std::shared_ptr<plan const> plan_maker::make() {
         limits_[i]->configure(configuration_.limits[i]);
     for (std::size_t i = 0; i != configuration_.upstreams.size(); ++i)
         made.upstreams.push_back(make_upstream_of(i));
+    auto& counters = made.responses;
+    counters.others = before_ ? before_->responses.others : std::make_shared<response_counter>();
+    counters.none = before_ ? before_->responses.none : std::make_shared<response_counter>();
     std::vector<route> all;
     for (auto const& r : configuration_.routes)
         all.push_back(make_route_of(made, r));
@@ -180,7 +184,24 @@ std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {
     return std::make_shared<upstream>(executor_, c, servers_[i], old.get());
 }
 
-route plan_maker::make_route_of(plan const& made, config::route const& c) const {
+// A reload keeps the counters of routes.
+std::shared_ptr<response_counter> plan_maker::response_counter_of(plan::response_counters& made,
+                                                                  std::string const& name) const {
+    if (auto const found = made.of_routes.find(name); found != made.of_routes.end())
+        return found->second;
+    if (made.of_routes.size() == plan::response_counters::most)
+        return made.others;
+    std::shared_ptr<response_counter> counter;
+    if (before_)
+        if (auto const old = before_->responses.of_routes.find(name);
+            old != before_->responses.of_routes.end())
+            counter = old->second;
+    if (!counter)
+        counter = std::make_shared<response_counter>();
+    return made.of_routes.emplace(name, std::move(counter)).first->second;
+}
+
+route plan_maker::make_route_of(plan& made, config::route const& c) const {
     auto const to = c.respond ? nullptr : find_name(made.upstreams, c.upstream);
     std::vector<std::shared_ptr<limit>> limits;
     std::vector<config::key_part> keys;
@@ -198,6 +219,7 @@ route plan_maker::make_route_of(plan const& made, config::route const& c) const 
             std::move(entrance),
             headers,
             to,
+            response_counter_of(made.responses, route_name(c)),
             changes_of(c.request_headers),
             changes_of(c.response_headers),
             std::move(keys),

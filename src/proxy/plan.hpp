@@ -4,10 +4,12 @@
 #include "file_shares.hpp"
 #include "limit.hpp"
 #include "net/asio.hpp"
+#include "response_counter.hpp"
 #include "routes.hpp"
 #include "store.hpp"
 #include "upstream.hpp"
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +25,16 @@ struct plan {
     std::vector<std::shared_ptr<limit>> limits;  // in the order of the configuration
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
+
+    /// The counters of responses, by the names of routes. Routes of one name share a counter.
+    struct response_counters {
+        static constexpr std::size_t most = 256;  // routes with their own counters
+
+        std::map<std::string, std::shared_ptr<response_counter>> of_routes;
+        std::shared_ptr<response_counter> others;  // the further routes
+        std::shared_ptr<response_counter> none;    // requests without a route
+    };
+    response_counters responses;
 
     /// A server of an earlier plan that this plan does not name. It counts its requests while it has any.
     struct dismissed_server {
@@ -59,7 +71,9 @@ private:
         std::string const& of) const;
     [[nodiscard]] std::vector<plan::dismissed_server> dismiss_servers() const;
     [[nodiscard]] std::shared_ptr<upstream> make_upstream_of(std::size_t i) const;
-    [[nodiscard]] route make_route_of(plan const& made, config::route const& c) const;
+    [[nodiscard]] route make_route_of(plan& made, config::route const& c) const;
+    [[nodiscard]] std::shared_ptr<response_counter> response_counter_of(
+        plan::response_counters& made, std::string const& name) const;
 
     net::executor executor_;
     config::configuration configuration_;

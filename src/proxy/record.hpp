@@ -29,8 +29,9 @@ struct record {
     std::uint64_t bytes = 0;  // of its body
     net::clock::duration waited{};
 
-    // Only with an access log:
     net::clock::time_point begun = {};
+
+    // Only with an access log:
     std::string_view line = {};         // the request line
     std::string_view client_name = {};  // if the client is not the peer
     std::string_view id = {};

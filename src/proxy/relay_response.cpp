@@ -18,7 +18,7 @@ net::task<> relay::download() {
             co_return;
         }
     } while (x_.answer.status < 200 && x_.answer.status != 101);
-    server_->note_answer(net::clock::now() - asked_);
+    server_->note_answer(x_.answer.status, net::clock::now() - asked_);
     if (x_.answer.status == 101)
         co_return co_await switch_protocols();
 

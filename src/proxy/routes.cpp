@@ -6,6 +6,9 @@
 #include "http/values.hpp"
 #include "limiting/request.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -13,6 +16,12 @@
 #include <utility>
 
 namespace proxy {
+
+std::string route_name(config::route const& r) {
+    return fmt::format("{}{}{}{}", fmt::join(r.methods, ","), r.methods.empty() ? "" : " ", r.host,
+                       r.path);
+}
+
 namespace {
 
 // The value of a forwarded field; empty without one.

@@ -5,6 +5,7 @@
 #include "http/compose.hpp"
 #include "http/head.hpp"
 #include "rate_headers.hpp"
+#include "response_counter.hpp"
 #include "tool/network_map.hpp"
 #include "upstream.hpp"
 
@@ -23,12 +24,16 @@ struct route {
     gate entrance;
     rate_header_writer rate_headers;
     std::shared_ptr<upstream> to;  // or `configuration.respond`
+    std::shared_ptr<response_counter> responses;
 
     http::field_changes request_headers;
     http::field_changes response_headers;
     std::vector<config::key_part> keys = {};  // of its limits
     tool::network_set clients = {};           // of `configuration`
 };
+
+/// The name of a route for operators: `GET,HEAD *.example.org/cart`.
+[[nodiscard]] std::string route_name(config::route const& r);
 
 /// All routes, in order. The first route that matches a request is its route.
 class routes {

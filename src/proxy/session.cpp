@@ -165,6 +165,7 @@ net::task<next> session::serve(workspace& w) {
     if (wrong && wrong.status == 0)
         co_return next::close;
 
+    auto const active = accounting.serves();
     auto const plan = shared_.plan;
     auto const text = head.text(w.in);
     if (!wrong)
@@ -192,7 +193,7 @@ net::task<next> session::serve(workspace& w) {
         end.after = co_await answer(w, *plan, end);
     else if (draining())
         end.after = last_after(end);
-    accounting.log(x.record, name_, plan->configuration.access_log_format);
+    accounting.responds(x.record, *plan, name_);
     co_return end.after;
 }
 
@@ -214,7 +215,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     }
     entry entered({x.request.head, client});
     if (!to.entrance.enter_at_once(entered))
-        co_await to.entrance.enter_in_turn(entered, client_);
+        co_await wait(to, entered);
     auto end = conclude(what, x.request.head, x.request.body.done());
     std::optional<weir::duration> waited;  // before the last attempt
     for (bool again = what.what != action::answer; again && entered.status == 0;) {
@@ -227,7 +228,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
                 std::exchange(waited, entered.waited) != entered.waited;
         if (again) {
             entered.start_again();
-            co_await to.entrance.enter_in_turn(entered, client_);
+            co_await wait(to, entered);
             continue;
         }
         if (r.reached == progress::idle)
@@ -246,6 +247,11 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         end.say.lines = x.rate_headers;
     }
     co_return end;
+}
+
+net::task<> session::wait(route const& to, entry& entered) {
+    auto const waiting = shared_.accounting.waits();
+    co_await to.entrance.enter_in_turn(entered, client_);
 }
 
 // Reads the body of the request, or its beginning, before the request asks for a seat: otherwise a client that sends

@@ -64,4 +64,23 @@ std::uint64_t threads::sum(ending how) const {
         });
 }
 
+std::array<std::uint64_t, admin::state::classes> threads::responses() const {
+    std::array<std::uint64_t, admin::state::classes> all{};
+    for (auto const& t : all_)
+        for (std::size_t i = 0; i != all.size(); ++i)
+            all[i] += t->work.accounting().counts().responses[i].value();
+    return all;
+}
+
+weir::wait_histogram threads::response_times() const {
+    weir::wait_histogram all;
+    for (auto const& t : all_) {
+        auto const& times = t->work.accounting().counts().response_times;
+        for (std::size_t i = 0; i != times.size(); ++i)
+            if (auto const n = times[i].value(); n != 0)
+                all.add(weir::wait_histogram::end_of(i), n);
+    }
+    return all;
+}
+
 }  // namespace proxy

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "admin/state.hpp"
 #include "counters.hpp"
 #include "net/asio.hpp"
 #include "plan.hpp"
@@ -10,6 +11,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -63,6 +65,10 @@ public:
 
     [[nodiscard]] std::uint64_t sum(counter counters::* which) const;
     [[nodiscard]] std::uint64_t sum(ending how) const;
+    /// The responses of all threads by class, as in `admin::state`.
+    [[nodiscard]] std::array<std::uint64_t, admin::state::classes> responses() const;
+    /// Their times.
+    [[nodiscard]] weir::wait_histogram response_times() const;
 
 private:
     struct one {

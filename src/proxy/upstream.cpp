@@ -59,6 +59,7 @@ admin::server_state upstream_server::state() const {
     if (auto const seats = seats_.load(); seats != no_limit)
         s.seats = seats;
     s.responses = responses_.sum();
+    s.error_responses = error_responses_;
     s.connect_failures = connect_failures_;
     return s;
 }

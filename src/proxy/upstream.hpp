@@ -47,7 +47,11 @@ public:
     [[nodiscard]] net::server_endpoints& endpoints() noexcept { return endpoints_; }
 
     /// Counts a response. `took` is the time from the request to the head of the response. Thread-safe.
-    void note_answer(net::clock::duration took) noexcept { responses_.count(took); }
+    void note_answer(unsigned status, net::clock::duration took) noexcept {
+        responses_.count(took);
+        if (status >= 500)
+            error_responses_.fetch_add(1, std::memory_order_relaxed);
+    }
     /// Its state and its counters.
     [[nodiscard]] admin::server_state state() const;
     /// No configuration names the server any more: tunnels to it must end.
@@ -96,6 +100,7 @@ private:
         0;  // the number of its pause after a failed connection; 0 without one
     std::atomic<std::uint64_t> connect_failures_ = 0;
     latency_counter responses_;
+    std::atomic<std::uint64_t> error_responses_ = 0;
     std::atomic<bool> leaves_ = false;
 };
 

@@ -85,6 +85,23 @@ BOOST_FIXTURE_TEST_CASE(count_all_grants_in_the_histogram_of_waits, one_limit) {
     BOOST_TEST(value("weir_limit_wait_seconds_sum{limit=\"a\"}") == "120.006");
 }
 
+BOOST_FIXTURE_TEST_CASE(count_responses_by_route_and_status, one_limit) {
+    all.routes.push_back(
+        {.name = "GET /\"a\"", .responses = {{"200", 3}, {"4xx", 1}}, .times = {}});
+    auto& times = all.routes[0].times;
+    times.counts[2] = 2;   // up to 2.5 ms
+    times.counts[14] = 1;  // above 10 s
+    times.total = 12s;
+    std::string const of = "route=\"GET /\\\"a\\\"\"";
+    BOOST_TEST(value("weir_responses_total{" + of + ",status=\"200\"}") == "3");
+    BOOST_TEST(value("weir_responses_total{" + of + ",status=\"4xx\"}") == "1");
+    BOOST_TEST(value("weir_request_seconds_bucket{" + of + ",le=\"0.001\"}") == "0");
+    BOOST_TEST(value("weir_request_seconds_bucket{" + of + ",le=\"0.0025\"}") == "2");
+    BOOST_TEST(value("weir_request_seconds_bucket{" + of + ",le=\"10\"}") == "2");
+    BOOST_TEST(value("weir_request_seconds_bucket{" + of + ",le=\"+Inf\"}") == "3");
+    BOOST_TEST(value("weir_request_seconds_sum{" + of + "}") == "12");
+}
+
 BOOST_FIXTURE_TEST_CASE(report_which_server_is_up, one_limit) {
     all.upstreams.push_back({.name = "u", .checked = true, .servers = {}});
     auto& servers = all.upstreams[0].servers;

@@ -4,6 +4,7 @@
 
 #include "local_proxy.hpp"
 #include "proxy/access_log.hpp"
+#include "proxy/observe.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -284,6 +285,185 @@ BOOST_AUTO_TEST_CASE(of_failures_are_per_server) {
     BOOST_TEST(all.upstreams[0].count == 3u);
     BOOST_TEST(all.upstreams[0].key.server->name() == proxy.upstream.address());
     BOOST_TEST(proxy.worker().accounting().take_troubles().upstreams.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(responses)
+
+namespace {
+
+admin::route_state route_of(local_proxy const& proxy, std::string const& name) {
+    for (auto& one : proxy::state_of(proxy.plan()).routes)
+        if (one.name == name)
+            return one;
+    BOOST_FAIL("no route is named " + name);
+    return {};
+}
+
+// The counts by status, as `200:3 404:1`.
+std::string statuses(local_proxy const& proxy, std::string const& route) {
+    std::string all;
+    for (auto const& [status, n] : route_of(proxy, route).responses)
+        all += (all.empty() ? "" : " ") + status + ":" + std::to_string(n);
+    return all;
+}
+
+std::string const three_routes = R"(
+[[upstream]]
+name = "a"
+servers = ["UPSTREAM"]
+[[route]]
+host = "*.test"
+path = "/no"
+method = ["GET", "HEAD"]
+respond = 403
+[[route]]
+path = "/yes"
+upstream = "a"
+)";
+
+std::string request_for(std::string const& target, std::string const& host = "a.test") {
+    return "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(are_counted_by_route_and_status) {
+    local_proxy proxy(three_routes);
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, request_for("/no")) == 403u);
+    BOOST_TEST(proxy.ask(client, request_for("/no")) == 403u);
+    BOOST_TEST(proxy.ask(client, request_for("/other")) == 404u);
+    BOOST_TEST(proxy.ask(client, request_for("/yes")) == 200u);
+    proxy.upstream.answer = [](std::string const&) {
+        return reply{"HTTP/1.1 451 No\r\nContent-Length: 0\r\n\r\n"};
+    };
+    BOOST_TEST(proxy.ask(client, request_for("/yes")) == 451u);
+    for (std::string const status : {"226", "452", "599", "999"}) {
+        proxy.upstream.answer = [&](std::string const&) {
+            return reply{"HTTP/1.1 " + status + " X\r\nContent-Length: 0\r\n\r\n"};
+        };
+        proxy.ask(client, request_for("/yes"));
+    }
+    auto malformed = proxy.connect();
+    BOOST_TEST(proxy.ask(malformed, "NO\r\n\r\n") == 400u);
+    BOOST_TEST(statuses(proxy, "GET,HEAD *.test/no") == "403:2");
+    BOOST_TEST(statuses(proxy, "/yes") == "200:1 2xx:1 451:1 4xx:1 5xx:1 other:1");
+    BOOST_TEST(statuses(proxy, "none") == "400:1 404:1");
+}
+
+BOOST_AUTO_TEST_CASE(are_counted_further_after_a_reload) {
+    local_proxy proxy(three_routes);
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, request_for("/yes")) == 200u);
+    BOOST_TEST(proxy.ask(client, request_for("/other")) == 404u);
+    proxy.reload(three_routes + "[[route]]\npath = \"/more\"\nrespond = 204\n");
+    BOOST_TEST(proxy.ask(client, request_for("/yes")) == 200u);
+    BOOST_TEST(statuses(proxy, "/yes") == "200:2");
+    BOOST_TEST(statuses(proxy, "none") == "404:1");
+    BOOST_TEST(statuses(proxy, "/more") == "");
+}
+
+// Otherwise a long configuration would make the metrics long.
+BOOST_AUTO_TEST_CASE(have_a_bounded_number_of_routes) {
+    std::string all;
+    for (int i = 0; i != 300; ++i)
+        all += "[[route]]\npath = \"/r" + std::to_string(i) + "\"\nrespond = 204\n";
+    local_proxy proxy(all);
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, request_for("/r255")) == 204u);
+    BOOST_TEST(proxy.ask(client, request_for("/r256")) == 204u);
+    BOOST_TEST(proxy.ask(client, request_for("/r299")) == 204u);
+    BOOST_TEST(proxy::state_of(proxy.plan()).routes.size() == 256u + 2u);
+    BOOST_TEST(statuses(proxy, "/r255") == "204:1");
+    BOOST_TEST(statuses(proxy, "other") == "204:2");
+}
+
+// A rejection takes no time: its time would hide the time of the others.
+BOOST_AUTO_TEST_CASE(have_the_time_of_requests_that_were_not_rejected) {
+    local_proxy proxy(support::forwards + R"(limits = ["seats"]
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 0s"
+)");
+    proxy.upstream.answer = nullptr;
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, get) == 0u);
+    BOOST_TEST(proxy.ask() == 503u);
+    auto const& counts = proxy.worker().accounting().counts();
+    BOOST_TEST(counts.active.value() == 1u);
+    proxy.pass(200ms);
+    proxy.upstream.connections.front().send(support::ok().text);
+    proxy.settle();
+    BOOST_TEST(support::status_of(client.take()) == 200u);
+    BOOST_TEST(counts.active.value() == 0u);
+    auto const times = route_of(proxy, "/").times;
+    BOOST_TEST(statuses(proxy, "/") == "200:1 503:1");
+    BOOST_TEST(times.count() == 1u);
+    BOOST_TEST((times.total == 200ms));
+    BOOST_TEST(times.counts[8] == 1u);  // above 100 ms, and at most 250 ms
+    BOOST_TEST(counts.responses[0].value() == 1u);
+    BOOST_TEST(counts.responses[3].value() == 0u);
+    BOOST_TEST(counts.response_times[weir::wait_histogram::range_of(200ms)].value() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(have_no_time_of_an_upgraded_connection) {
+    local_proxy proxy(support::forwards + "[route.upgrade]\nto = [\"websocket\"]\n");
+    proxy.upstream.answer = [](std::string const&) {
+        return reply{"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"};
+    };
+    auto client = proxy.connect();
+    BOOST_TEST(proxy.ask(client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+                                 "Upgrade: websocket\r\n\r\n") == 101u);
+    proxy.pass(2s);
+    client.close();
+    proxy.settle();
+    proxy.pass(1s);
+    BOOST_TEST(statuses(proxy, "/") == "101:1");
+    BOOST_TEST(route_of(proxy, "/").times.count() == 0u);
+    BOOST_TEST(proxy.worker().accounting().counts().responses[0].value() == 1u);
+}
+
+// The client did not receive the response.
+BOOST_AUTO_TEST_CASE(are_not_counted_for_a_client_that_disconnected) {
+    local_proxy proxy(support::forwards + R"(limits = ["seats"]
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 5s"
+)");
+    proxy.upstream.answer = nullptr;
+    auto client = proxy.connect();
+    auto waiter = proxy.connect();
+    BOOST_TEST(proxy.ask(client, get) == 0u);
+    BOOST_TEST(proxy.ask(waiter, get) == 0u);
+    auto const& counts = proxy.worker().accounting().counts();
+    BOOST_TEST(counts.active.value() == 2u);
+    BOOST_TEST(counts.waiting.value() == 1u);
+    waiter.close();
+    proxy.settle();
+    BOOST_TEST(counts.waiting.value() == 0u);
+    BOOST_TEST(counts[ending::disconnected].value() == 1u);
+    BOOST_TEST(statuses(proxy, "/") == "");
+    BOOST_TEST(counts.responses[3].value() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(with_status_5xx_are_counted_by_server) {
+    local_proxy proxy(support::forwards);
+    auto client = proxy.connect();
+    auto const server = [&] {
+        return proxy::state_of(proxy.plan()).upstreams.front().servers.front();
+    };
+    for (std::string const status : {"200", "404", "500", "599"}) {
+        proxy.upstream.answer = [&](std::string const&) {
+            return reply{"HTTP/1.1 " + status + " X\r\nContent-Length: 0\r\n\r\n"};
+        };
+        proxy.ask(client, get);
+    }
+    BOOST_TEST(server().responses.count() == 4u);
+    BOOST_TEST(server().error_responses == 2u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
