@@ -6,6 +6,7 @@
 #include <weir/time.hpp>
 #include <weir/wait_histogram.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -70,9 +71,30 @@ struct limit_state : weir::limit_metrics {
     bool writable = false;  // a request to the admin server may change its rule
     std::optional<store_state> store;
 
+    std::vector<std::string> routes;  // the names of the first routes that name it
+    std::size_t routes_total = 0;     // routes that name it
+
     // In the last 9 to 10 minutes: see `history`.
     weir::wait_histogram recent_waits;
     std::vector<rejected_client> top_rejected;
+    // In the last minute:
+    struct last_minute {
+        std::uint64_t granted = 0;
+        std::uint64_t rejected = 0;
+        weir::wait_histogram waits;  // in 50 to 60 s
+    };
+    last_minute minute;
+    /// Since when the limit rejects or delays requests, without a pause of 10 s; empty if it does neither.
+    std::optional<std::chrono::system_clock::time_point> since;
+
+    /// The part of the limit that is in use, from 0 to 1; empty if it is unknown.
+    [[nodiscard]] std::optional<double> use() const noexcept {
+        if (keys || stats.capacity <= 0 || store)
+            return std::nullopt;
+        auto const used = seats ? stats.in_use : stats.capacity - stats.remaining;
+        return std::clamp(static_cast<double>(used) / static_cast<double>(stats.capacity), 0.0,
+                          1.0);
+    }
 
     /// The rejected requests, without the requests whose client disconnected.
     [[nodiscard]] std::uint64_t rejected_total() const noexcept {
@@ -104,6 +126,16 @@ struct latency {
             n += of_one;
         return n;
     }
+    /// The duration that the part `q` of all durations does not exceed, as if the durations of a range were spread
+    /// evenly; the end of the last range that has one, if the range itself has none. 0 without durations.
+    [[nodiscard]] weir::duration quantile(double q) const noexcept;
+
+    friend latency operator-(latency a, latency const& earlier) noexcept {
+        for (std::size_t i = 0; i != ranges; ++i)
+            a.counts[i] -= earlier.counts[i];
+        a.total -= earlier.total;
+        return a;
+    }
 };
 
 /// The responses to the requests of a route.
@@ -128,6 +160,10 @@ struct server_state {
     latency responses;                   // time to the response header
     std::uint64_t error_responses = 0;   // of these, with status 5xx
     std::uint64_t connect_failures = 0;  // failed connection attempts
+
+    // See `history`.
+    latency recent_responses;                                         // in 50 to 60 s
+    std::optional<std::chrono::system_clock::time_point> down_since;  // if it is down
 };
 
 struct upstream_state {
@@ -151,9 +187,10 @@ struct state {
     /// The responses that are not rejections of a limit, by class: 1xx and 2xx, 3xx, 4xx, 5xx and others.
     static constexpr std::size_t classes = 4;
     std::array<std::uint64_t, classes> responses{};
-    weir::wait_histogram response_times;  // of all responses, as in `route_state`
-    std::uint64_t active = 0;             // requests in progress, without upgraded connections
-    std::uint64_t waiting = 0;            // of these, in the queues of limits
+    weir::wait_histogram response_times;         // of all responses, as in `route_state`
+    weir::wait_histogram recent_response_times;  // in 50 to 60 s: see `history`
+    std::uint64_t active = 0;   // requests in progress, without upgraded connections
+    std::uint64_t waiting = 0;  // of these, in the queues of limits
     std::uint64_t log_lines_dropped = 0;
     std::vector<route_state> routes;
     std::vector<limit_state> limits;

@@ -4,18 +4,37 @@
 #include "tool/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
 namespace admin {
 namespace {
 
-void add_waits(tool::json& out, std::string_view name, weir::wait_histogram const& waits) {
-    out.name(name).begin().member("count", waits.count());
+void add_quantiles(tool::json& out, weir::wait_histogram const& waits) {
+    out.member("count", waits.count());
     for (auto const& [key, part] :
          {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"max", 1.0}})
         out.member(key, tool::seconds(waits.quantile(part)));
-    out.end();
+}
+
+// One range for each doubling, without the empty ones at both ends.
+void add_ranges(tool::json& out, weir::wait_histogram const& waits) {
+    constexpr std::size_t parts = 8;  // of a doubling
+    constexpr auto all = weir::wait_histogram::ranges / parts;
+    std::array<std::uint64_t, all> counts{};
+    for (std::size_t i = 0; i != weir::wait_histogram::ranges; ++i)
+        counts[i / parts] += waits.count_in(i);
+    auto const some = [](std::uint64_t n) { return n != 0; };
+    auto const first = std::ranges::find_if(counts, some);
+    auto const last = std::find_if(counts.rbegin(), counts.rend(), some).base();
+    out.name("ranges").begin('[');
+    for (auto n = first; n < last; ++n) {
+        auto const i = static_cast<std::size_t>(n - counts.begin());
+        auto const end = weir::wait_histogram::end_of(i * parts + parts - 1);
+        out.begin().member("end", tool::seconds(end)).member("count", *n).end();
+    }
+    out.end(']');
 }
 
 void add(tool::json& out, limit_state const& l) {
@@ -26,12 +45,16 @@ void add(tool::json& out, limit_state const& l) {
         .member("queue", l.queue)
         .member("key", l.key.empty() ? "total" : l.key)
         .member("dry_run", l.dry_run)
+        .member("routes_total", std::uint64_t{l.routes_total})
         .member("seats", l.seats)
         .member("writable", l.writable)
         .member("granted", l.stats.granted)
         .member("granted_immediately", l.stats.granted_immediately)
         .member("waited", l.stats.granted - l.stats.granted_immediately);
-    out.name("rejected").begin();
+    out.name("routes").begin('[');
+    for (auto const& route : l.routes)
+        out.value(route);
+    out.end(']').name("rejected").begin();
     auto const rejected = rejections_of(l.stats);
     for (std::size_t i = 0; i != reason_names.size(); ++i)
         out.member(reason_names[i], rejected[i]);
@@ -39,6 +62,8 @@ void add(tool::json& out, limit_state const& l) {
     out.member("in_use", std::max<weir::amount>(l.stats.in_use, 0))
         .member("waiting", l.stats.waiting)
         .member("oldest_wait", tool::seconds(l.stats.oldest_wait));
+    if (auto const use = l.use())
+        out.member("use", *use);
     if (l.keys)
         out.member("keys", *l.keys);
     if (l.max_keys)
@@ -49,8 +74,20 @@ void add(tool::json& out, limit_state const& l) {
         out.member("capacity", l.stats.capacity);
     out.member("waited_total", tool::seconds(l.stats.waited_total))
         .member("waited_max", tool::seconds(l.stats.waited_max));
-    add_waits(out, "waits", l.waits);
-    add_waits(out, "recent_waits", l.recent_waits);
+    out.name("waits").begin();
+    add_quantiles(out, l.waits);
+    out.end().name("recent_waits").begin();
+    add_quantiles(out, l.recent_waits);
+    add_ranges(out, l.recent_waits);
+    out.end();
+    out.name("last_minute")
+        .begin()
+        .member("granted", l.minute.granted)
+        .member("rejected", l.minute.rejected)
+        .member("p99_wait", tool::seconds(l.minute.waits.quantile(0.99)))
+        .end();
+    if (l.since)
+        out.member("since", tool::to_text(*l.since));
     out.name("top_rejected").begin('[');
     for (auto const& c : l.top_rejected)
         out.begin()
@@ -89,6 +126,8 @@ void add(tool::json& out, upstream_state const& u) {
     for (auto const& s : u.servers) {
         out.begin().member("name", s.name).member("down", s.down);
         out.member("connections", s.connections);
+        if (s.down_since)
+            out.member("down_since", tool::to_text(*s.down_since));
         if (s.active)
             out.member("active", *s.active);
         if (s.seats)
@@ -96,7 +135,13 @@ void add(tool::json& out, upstream_state const& u) {
         out.member("responses", s.responses.count())
             .member("mean_response_time", mean(s.responses))
             .member("error_responses", s.error_responses)
-            .member("connect_failures", s.connect_failures)
+            .member("connect_failures", s.connect_failures);
+        out.name("recent_response_times")
+            .begin()
+            .member("count", s.recent_responses.count())
+            .member("p50", tool::seconds(s.recent_responses.quantile(0.5)))
+            .member("p99", tool::seconds(s.recent_responses.quantile(0.99)))
+            .end()
             .end();
     }
     out.end(']').end();
@@ -127,7 +172,9 @@ std::string to_json(state const& s) {
         .member("active", s.active)
         .member("waiting", s.waiting)
         .member("log_lines_dropped", s.log_lines_dropped);
-    out.name("routes").begin('[');
+    out.name("recent_response_times").begin();
+    add_quantiles(out, s.recent_response_times);
+    out.end().name("routes").begin('[');
     for (auto const& r : s.routes)
         if (!r.responses.empty())
             add(out, r);

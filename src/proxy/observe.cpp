@@ -10,7 +10,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -69,6 +73,28 @@ admin::limit_state state_of(limit const& l, bool writable) {
     return out;
 }
 
+// Adds to each limit the routes that name it.
+void add_routes(admin::state& s, plan const& p) {
+    constexpr std::size_t most = 8;
+    std::map<std::uint64_t, admin::limit_state*> by_id;
+    for (auto& l : s.limits)
+        by_id.emplace(l.id, &l);
+    std::map<std::string_view, std::uint64_t> ids;
+    for (auto const& l : p.limits)
+        ids.emplace(l->name(), l->id());
+    auto const add = [&](std::uint64_t id, route const& r) {
+        auto& l = *by_id.at(id);
+        if (++l.routes_total <= most)
+            l.routes.push_back(route_name(r.configuration));
+    };
+    for (auto const& r : p.routes.all()) {
+        for (auto const& name : r.configuration.limits)
+            add(ids.at(name), r);
+        if (auto const seats = r.to ? r.to->seats() : nullptr)
+            add(seats->id(), r);
+    }
+}
+
 }  // namespace
 
 admin::state state_of(plan const& p) {
@@ -85,6 +111,7 @@ admin::state state_of(plan const& p) {
         }
         admin::make_names_unique(s.upstreams.emplace_back(u->state()).servers);
     }
+    add_routes(s, p);
     admin::make_names_unique(s.limits);
     for (auto const& [name, counter] : p.responses.of_routes)
         s.routes.push_back(counter->sum(name));

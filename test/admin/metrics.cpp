@@ -144,6 +144,17 @@ BOOST_FIXTURE_TEST_CASE(have_the_total_of_rejections, one_limit) {
     BOOST_TEST(says("\"waited\":3"));
 }
 
+// A range for each doubling, without the empty ones at both ends.
+BOOST_FIXTURE_TEST_CASE(have_the_ranges_of_recent_waits, one_limit) {
+    BOOST_TEST(says("\"max\":0,\"ranges\":[]"));
+    limit().recent_waits.add(3ms);
+    limit().recent_waits.add(4ms);
+    limit().recent_waits.add(20ms);
+    BOOST_TEST(
+        says("\"ranges\":[{\"end\":0.004194303,\"count\":2},{\"end\":0.008388607,\"count\":0},"
+             "{\"end\":0.016777215,\"count\":0},{\"end\":0.033554431,\"count\":1}]"));
+}
+
 BOOST_FIXTURE_TEST_CASE(have_the_mean_response_time_of_a_server, one_limit) {
     all.upstreams.push_back({.name = "u", .checked = false, .servers = {}});
     auto& server = all.upstreams[0].servers.emplace_back();

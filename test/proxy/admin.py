@@ -497,7 +497,7 @@ class Admin(ProxyTest):
                 proxy.process.send_signal(signal.SIGHUP)
                 self.assertIn("configuration reloaded", proxy.process.stderr.readline())
                 data = next_state(lambda l: l["dry_run"] == is_dry_run)
-                self.assertEqual([p[4:] for points in data["last"]["limits"].values() for p in points], [[0] * 8])
+                self.assertEqual([p[4:12] for points in data["last"]["limits"].values() for p in points], [[0] * 8])
                 self.assertEqual(data["stats"]["bottleneck"], "No limit is delaying requests.")
                 self.statuses(proxy, 3)
 

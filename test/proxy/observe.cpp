@@ -62,6 +62,35 @@ BOOST_AUTO_TEST_CASE(sees_the_properties_of_a_limit) {
     BOOST_TEST(!l.writable);
 }
 
+BOOST_AUTO_TEST_CASE(sees_the_routes_of_a_limit) {
+    std::string configuration = R"(
+[[upstream]]
+name = "a"
+[[upstream.server]]
+address = "UPSTREAM"
+seats = 3
+[[limit]]
+name = "l"
+rule = "1/1s"
+dry_run = true
+[[route]]
+path = "/none"
+upstream = "a"
+)";
+    for (int i = 0; i != 9; ++i)
+        configuration +=
+            "[[route]]\npath = \"/" + std::to_string(i) + "\"\nrespond = 204\nlimits = [\"l\"]\n";
+    local_proxy const proxy(configuration);
+    auto const limits = proxy::state_of(proxy.plan()).limits;
+    BOOST_REQUIRE(limits.size() == 2u);
+    BOOST_TEST(limits[0].routes_total == 9u);
+    BOOST_REQUIRE(limits[0].routes.size() == 8u);
+    BOOST_TEST(limits[0].routes[7] == "/7");
+    BOOST_TEST(limits[1].name == "upstream a");
+    BOOST_TEST(limits[1].routes_total == 1u);
+    BOOST_TEST(limits[1].routes.front() == "/none");
+}
+
 BOOST_AUTO_TEST_CASE(sees_each_rejection_immediately) {
     observed some("rule = \"2/60s\"\nqueue = \"patience 0s\"\n");
     for (int i = 0; i != 5; ++i)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The live page under load, in a headless Chromium: it shows the numbers of `/stats.json`, continues after a restart of the
-proxy, fits a small screen and works without a mouse. The test stores screenshots in the folder WEIR_PICTURES."""
+proxy, fits a small screen, works without a mouse, and does not grow. The test stores screenshots in the folder WEIR_PICTURES."""
 
 import contextlib
 import os
@@ -17,19 +17,56 @@ from browser import Browser, is_here  # found by `support`
 
 PICTURES = os.environ.get("WEIR_PICTURES", "build/pictures")
 FIGURES = """const found = {};
-for (const card of document.querySelectorAll('[data-limit]')) {
-  const of = found[card.dataset.limit] = {rule: card.querySelector('code').textContent, top_rejected: {}, sums: {}};
-  for (const cell of card.querySelectorAll('dd')) of[cell.dataset.is] = cell.textContent;
-  for (const row of card.querySelectorAll('tr')) of.top_rejected[row.cells[0].textContent] = row.cells[1].textContent;
-  for (const one of card.querySelectorAll('[data-sum]')) of.sums[one.dataset.sum] = one.textContent;
+const lines = e => e ? [...e.querySelectorAll(':scope tbody tr')].map(row => [...row.cells].map(cell => cell.textContent)) : null;
+for (const body of document.querySelectorAll('[data-limit]')) {
+  const of = found[body.dataset.limit] = {rule: body.querySelector('code').textContent};
+  for (const cell of body.querySelectorAll('.row > [data-is]')) of[cell.dataset.is] = cell.textContent;
+  for (const is of ['reasons', 'top_rejected', 'waits']) of[is] = lines(body.querySelector(`.detail [data-is=${is}]`));
 }
 return found;"""
-SERVERS = "return [...document.querySelectorAll('[data-upstream] tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
-TOTALS = "return Object.fromEntries([...document.querySelectorAll('[data-proxy] dd')].map(c => [c.dataset.is, c.textContent]))"
+SERVERS = "return [...document.querySelectorAll('[data-server] .row')].map(r => [...r.cells].map(c => c.textContent))"
+SENTENCE = "return document.getElementById('sentence').textContent"
+OPEN = "for (const b of document.querySelectorAll('[aria-expanded=false]')) b.click()"
+# The texts of the page for the reasons of rejections.
+REASONS = {"no_permit": "requests do not wait there", "queue_full": "its queue is full", "timed_out": "they timed out",
+           "deadline_unreachable": "they would wait too long", "disconnected": "the client disconnected"}
+# The visible texts and marks whose contrast with their background is below the minimum.
+CONTRAST = """const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+const rgba = text => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1); return canvas.getImageData(0, 0, 1, 1).data; };
+const light = c => [0, 1, 2].map(i => c[i] / 255).map(x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+const ratio = (a, b) => { const [x, y] = [light(rgba(a)), light(rgba(b))].sort((m, n) => n - m); return (x + 0.05) / (y + 0.05); };
+const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgba(c)[3] === 255) return c; } return 'white'; };
+const visible = e => e.getClientRects().length && !e.closest('.hidden, .skip, defs');
+const weak = [], count = {text: 0, mark: 0};
+const check = (kind, e, colour, least) => { ++count[kind]; const r = ratio(colour, behind(kind === 'text' ? e : e.parentElement)); if (r < least) weak.push([kind, e.getAttribute('class'), e.textContent.slice(0, 20), colour, r]); };
+for (const e of document.body.querySelectorAll('*')) {
+  if (!visible(e)) continue;
+  const style = getComputedStyle(e);
+  if ([...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) check('text', e, e.closest('svg') ? style.fill : style.color, 4.5);
+  if (e.matches('path.area, .spark path') && e.getAttribute('d') && style.fill.startsWith('rgb')) check('mark', e, style.fill, 3);
+  if (e.matches('path.line, line.cursor')) check('mark', e, style.stroke, 3);
+  if (e.matches('.key.line')) check('mark', e, style.borderTopColor, 3);
+  if (e.matches('.key:not(.line, .hatch), .length')) check('mark', e, style.backgroundColor, 3);
+  if (e.matches('.meter, input, button:not(.plain)')) check('mark', e, style.borderTopColor, 3);
+}
+return [weak, count];"""
+ELEMENTS = "return document.getElementsByTagName('*').length"
+# Repeats the last event as the events of the next seconds.
+SPEED_UP = """const [n] = arguments, stats_now = JSON.parse(JSON.stringify(stats)), last = {second, all: [[9, 1, 2, 3, 4, 5000, 90000, 6, 7]], limits: {}, servers: {}};
+for (const l of stats_now.limits) last.limits[l.id] = [[5, 4, 3, 2, 1, 2, 0, 0, 0, 0, 1, 0, 70000]];
+for (const u of stats_now.upstreams) for (const s of u.servers) last.servers[u.name + '\\n' + s.name] = [[9, 1, 8000, 2]];
+for (let i = 0; i < n; ++i) {
+  ++last.second;
+  last.all[0][0] = i % 50;
+  stats_now.now = new Date(Date.parse(stats_now.now) + 1000).toISOString();
+  events.dispatchEvent(new MessageEvent('state', {data: JSON.stringify({stats: stats_now, last})}));
+}"""
 
 
 def number(text):
-    return int(re.search(r"[\d,]+$|[\d,]+(?= |$)", text)[0].replace(",", ""))
+    """The number in a text; -1 if the page shows none yet."""
+    found = re.search(r"[\d,]+$|[\d,]+(?= |$)", text)
+    return int(found[0].replace(",", "")) if found else -1
 
 
 class Page(ProxyTest):
@@ -82,58 +119,65 @@ class Page(ProxyTest):
     def is_live(self):
         return self.run_js("return document.body.className") == "" and self.run_js(FIGURES)
 
-    def pictures(self, name):
+    def pictures(self, name, also=()):
+        """Takes pictures of each width and colour scheme, and checks the width and the contrast."""
         os.makedirs(PICTURES, exist_ok=True)
         colours = set()
-        for width, height, scheme in ((1280, 900, "light"), (1280, 900, "dark"), (400, 800, "light"), (400, 800, "dark")):
-            self.browser.screen(width, height, scheme)
-            self.assertEqual(self.run_js("return innerWidth"), width)
-            self.assertLessEqual(self.run_js("return document.documentElement.scrollWidth"), width)
-            colours.add(self.run_js("return getComputedStyle(document.body).backgroundColor"))
-            self.browser.picture(os.path.join(PICTURES, f"{name}-{width}-{scheme}.png"))
+        for width, height in ((1280, 900), (834, 1100), (390, 800)):
+            for scheme in ("light", "dark"):
+                with self.subTest(name, width=width, scheme=scheme):
+                    self.browser.screen(width, height, scheme)
+                    self.assertEqual(self.run_js("return innerWidth"), width)
+                    self.assertLessEqual(self.run_js("return document.documentElement.scrollWidth"), width)
+                    colours.add(self.run_js("return getComputedStyle(document.body).backgroundColor"))
+                    weak, count = self.run_js(CONTRAST)
+                    self.assertEqual(weak, [])
+                    self.assertGreater(count["text"], 30)
+                    self.assertGreater(count["mark"], 10)
+                    self.browser.picture(os.path.join(PICTURES, f"{name}-{width}-{scheme}.png"))
         self.assertEqual(len(colours), 2)
         self.browser.screen(1280, 900, "light")
 
     def check_numbers(self, proxy):
-        """Waits until the page shows the numbers of /stats.json, without load."""
+        """Waits until the page shows the numbers of /stats.json, without load. All rows are open."""
         told = {}
 
         def same():
-            told["stats"], told["page"] = stats(proxy), self.run_js(FIGURES)
+            told["stats"] = stats(proxy)
+            self.run_js(OPEN)
+            told["page"] = self.run_js(FIGURES)
             for one in told["stats"]["limits"]:
                 page = told["page"].get(one["name"])
                 if not page or page["rule"] != one["rule"]:
                     return False
-                names = ("waiting", "granted", "waited", "rejected_total")
-                if [number(page[n]) for n in names] != [one[n] for n in names]:
+                asked = one["granted"] + one["rejected_total"] + one["rejected"]["disconnected"]
+                if asked and [number(page["waiting"]), number(page["lately"])] != [one["waiting"], one["rejected_total"]]:
                     return False
-                if number(page["in_use"].split(" of ")[0]) != one["in_use"]:
+                if [[client, number(n)] for client, n, _ in page["top_rejected"]] != \
+                        [[c["client"], c["rejected"]] for c in one["top_rejected"]]:
                     return False
-                if {c["client"]: c["rejected"] for c in one["top_rejected"]} != \
-                        {client: number(n) for client, n in page["top_rejected"].items()}:
+                if [[why, number(n)] for why, n in page["reasons"]] != [[REASONS[why], n] for why, n in one["rejected"].items() if n]:
                     return False
-                sums = {name: number(text) for name, text in page["sums"].items()}
-                expected = {"granted": one["granted_immediately"], "waited": one["waited"], **one["rejected"]}
-                if sums != {name: n for name, n in expected.items() if n}:
+                if [number(line[2]) for line in page["waits"]] != [r["count"] for r in one["recent_waits"]["ranges"]]:
                     return False
-            servers = told["stats"]["upstreams"][0]["servers"]
-            if [[row[0], *(number(row[i]) for i in (1, 3, 5))] for row in self.run_js(SERVERS)] != [
-                    [s["name"] + (": down" if s["down"] else ""), s["connections"], s["responses"], s["connect_failures"]] for s in servers]:
-                return False
-            totals = {name: number(text) for name, text in self.run_js(TOTALS).items() if name in told["stats"]["requests"]}
-            return totals == told["stats"]["requests"]
+            servers = [s for u in told["stats"]["upstreams"] for s in u["servers"]]
+            return [[row[0].split()[1], row[1], number(row[8]), number(row[9])] for row in self.run_js(SERVERS)] == [
+                ["down" if s["down"] else "up", f"shop · {s['name']}", s["connect_failures"], s["connections"]] for s in servers]
         try:
             wait_until(same, "the page to show the numbers of /stats.json")
         except AssertionError:
-            self.fail(f"the page shows {told['page']}, but /stats.json returns {told['stats']}")
+            self.fail(f"the page shows {told['page']}, {self.run_js(SERVERS)}, but /stats.json returns {told['stats']}")
         self.assertEqual(len(told["page"]), len(told["stats"]["limits"]))
         return told["stats"]
+
+    def open_page(self, proxy):
+        self.browser.go_to(self.url)
+        wait_until(self.is_live, "the page to be live")
 
     def test_shows_the_numbers_of_stats_json(self):
         proxy = self.start_with(self.config(*self.all_limits()))
         port = proxy.port
-        self.browser.go_to(self.url)
-        wait_until(self.is_live, "the page to be live")
+        self.open_page(proxy)
         asked = self.browser.requests(self.url)
         self.assertEqual(asked[0], self.url)
         self.assertTrue(all(one.startswith(self.url) or one.startswith("data:") for one in asked), asked)
@@ -141,15 +185,21 @@ class Page(ProxyTest):
             sentences = set()
             end = time.monotonic() + float(os.environ.get("WEIR_SECONDS", "8"))
             while time.monotonic() < end:
-                sentences.add(self.run_js("return document.getElementById('sentence').textContent"))
-            self.assertTrue(any("rejects" in s or "delays requests" in s for s in sentences), sentences)
+                sentences.add(self.run_js(SENTENCE))
+            self.assertTrue(any(re.search(r"(rejects|delays) requests since \d\d:\d\d:\d\d", s) for s in sentences), sentences)
+            self.assertIn(self.run_js("return document.querySelector('tbody[data-limit]').dataset.limit"), ("stove", "each guest"))
             self.pictures("load")
+            self.run_js(OPEN)
+            self.pictures("open")
+            labels = self.run_js("return [...document.querySelectorAll('svg.plot')].map(e => e.getAttribute('aria-label'))")
+            self.assertEqual(len(labels), 4 + 3 * len(self.all_limits()))
+            for label in labels:
+                self.assertRegex(label, r" since \d\d:\d\d: now .* \d.*; highest [\d.,]+")
         told = self.check_numbers(proxy)
         rejected = {one["name"]: one["rejected_total"] for one in told["limits"]}
         self.assertGreater(rejected["stove"] + rejected["each guest"], 0)
-        wait_until(lambda: "No limit is delaying requests" in self.run_js("return document.getElementById('sentence').textContent"))
-        self.pictures("quiet")
-
+        # The limits are calm after ten seconds; a server is still down.
+        wait_until(lambda: re.search(r"^▲ 1 of 2 servers of shop is down since [\d:]+ \(\d+ s\)\.$", self.run_js(SENTENCE)))
         self.keyboard()
         self.changes(proxy)
         self.assertEqual(self.browser.console(), [])
@@ -173,25 +223,30 @@ class Page(ProxyTest):
         self.assertEqual(self.check_numbers(again)["requests"]["answered"], 1)
 
     def keyboard(self):
-        self.run_js("document.activeElement.blur()")
+        self.run_js("document.activeElement.blur(); scrollTo(0, 0)")
         seen = set()
-        for _ in range(40):
+        for _ in range(60):
             self.browser.press("\ue004")  # Tab
             seen.add(self.run_js("return document.activeElement.tagName"))
         self.assertLessEqual({"svg", "INPUT", "BUTTON", "A"}, seen)
-        self.run_js("document.querySelector('[data-limit=stove] svg').focus()")
-        caption = "return document.activeElement.parentNode.querySelector('figcaption').textContent"
+        self.run_js("document.querySelector('[data-limit=stove] svg.plot').focus()")
+        values = "return document.activeElement.closest('figure').textContent"
         told = []
         for key in ("\ue010", *["\ue012"] * 12):  # End, then ArrowLeft
             self.browser.press(key)
-            told.append(self.run_js(caption))
-        self.assertRegex(told[0], r"^\d+ s ago: ")
-        self.assertTrue(any("granted immediately" in one for one in told), told)
+            told.append(self.run_js(values))
+        self.assertRegex(told[0], r"^Requests/s, \d\d:\d\d:\d\d")
+        self.assertTrue(any(re.search(r"granted after a wait [1-9]", one) for one in told), told)
         self.browser.press("\ue00c")  # Escape
-        self.assertNotIn("ago", self.run_js(caption))
+        self.assertNotRegex(self.run_js(values), r"^Requests/s, ")
+        self.run_js("document.querySelector('[data-limit=stove] td.name button').focus()")
+        self.browser.press("\ue007")  # Enter
+        self.assertEqual(self.run_js("return document.querySelectorAll('[data-limit=stove] .detail').length"), 0)
+        self.browser.press("\ue007")
+        self.assertEqual(self.run_js("return document.querySelectorAll('[data-limit=stove] .detail').length"), 1)
 
     def changes(self, proxy):
-        """Changes a rule with the keyboard only."""
+        """Changes a rule with the keyboard only, and restores it."""
         self.run_js("const i = document.querySelector('[data-limit=stove] input'); i.focus(); i.select()")
         self.browser.press(*"5 seats", "\ue007")
         wait_until(lambda: self.run_js(FIGURES)["stove"]["rule"] == "5 seats", "the page to show the new rule")
@@ -202,7 +257,69 @@ class Page(ProxyTest):
         self.browser.press(*"no rule", "\ue007")
         wait_until(lambda: "column" in self.run_js(output), "the error to be shown")
         self.assertEqual(limit_of(proxy, "stove")["rule"], "5 seats")
+        self.browser.press("\ue004", "\ue004", "\ue007")  # to the button after `Apply`
+        wait_until(lambda: limit_of(proxy, "stove")["rule"] == "3 seats", "the rule to be restored")
         self.assertEqual([one for one in self.browser.console() if "400" not in one], [])
+
+    def test_many_limits_with_hostile_names(self):
+        names = ['</script><img src=x onerror="document.title=1">', "\u2028\u2029", "<b>&amp;`'", "a" * 200, "-- ${1}"]
+        limits = [self.limit(name.replace('"', '\\"'), "1/1h", queue="patience 0s") for name in names]
+        limits += [self.limit(f"limit {i}", f"{1000 + i}/1s burst 50") for i in range(55)]
+        routes = "".join(f'[[route]]\npath = "/{i}"\nupstream = "shop"\nlimits = [{", ".join(self.toml(n) for n in some)}]\n'
+                         for i, some in enumerate([names[:1], names[1:2], names[2:3], names[3:4], names[4:],
+                                                   *[[f"limit {i}" for i in range(k, k + 11)] for k in range(0, 55, 11)]]))
+        proxy = self.start_with(self.config(*limits) + routes)
+        self.open_page(proxy)
+        with Client(proxy.port) as client:
+            for i in range(10):
+                for _ in range(2):
+                    client.ask(f"/{i}")
+        wait_until(lambda: [n for n, f in self.run_js(FIGURES).items() if f["lately"] == "1"] == sorted(names, key=names.index) or
+                   {n for n, f in self.run_js(FIGURES).items() if f["lately"] == "1"} == set(names))
+        top = self.run_js("return [...document.querySelectorAll('tbody[data-limit]')].map(e => e.dataset.limit)")
+        self.assertEqual(set(top[:5]), set(names))
+        self.pictures("many")
+        self.assertLess(self.run_js("return document.documentElement.scrollHeight"), 2 * 1100)  # 60 limits are two screens
+        self.run_js(OPEN.replace("document.", "[...document.").replace("')) b", "')].slice(0, 5)) b"))
+        wait_until(lambda: self.run_js("return document.querySelectorAll('.detail').length") == 5)
+        self.pictures("hostile")
+        self.assertEqual(self.run_js("return document.querySelectorAll('img').length"), 0)
+        self.assertEqual({n for n in self.run_js("return [...document.querySelectorAll('td.name button')].map(e => e.textContent)")
+                          if not n.startswith("limit ")}, set(names))
+        self.run_js("const f = document.getElementById('filter'); f.focus()")
+        self.run_js("for (const b of document.querySelectorAll('[aria-expanded=true]')) b.click(); document.getElementById('filter').focus()")
+        self.browser.press(*"limit 54")
+        shown = "return [...document.querySelectorAll('tbody[data-limit]:not([hidden])')].map(e => e.dataset.limit)"
+        self.assertEqual(self.run_js(shown), ["limit 54"])
+        self.browser.press("\ue00c")  # Escape
+        self.assertEqual(len(self.run_js(shown)), 60)
+        self.assertEqual(self.browser.console(), [])
+
+    @staticmethod
+    def toml(text):
+        return '"' + text.replace('"', '\\"') + '"'
+
+    def test_does_not_grow(self):
+        proxy = self.start_with(self.config(*self.all_limits()))
+        self.open_page(proxy)
+        self.run_js("document.querySelector('td.name button').click()")
+
+        def speed_up(seconds):
+            for _ in range(seconds // 100):
+                self.run_js(SPEED_UP, 100)
+
+        def used():
+            for _ in range(3):
+                self.browser.devtools("HeapProfiler.collectGarbage")
+            return self.browser.devtools("Runtime.getHeapUsage")["usedSize"]
+
+        speed_up(700)
+        elements, heap = self.run_js(ELEMENTS), used()
+        speed_up(600)
+        # The number of the labels at the axes depends on the time.
+        self.assertLess(abs(self.run_js(ELEMENTS) - elements), 60)
+        self.assertLess(used() - heap, 500_000)
+        self.assertEqual(self.browser.console(), [])
 
 
 if __name__ == "__main__":

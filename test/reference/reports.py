@@ -60,9 +60,24 @@ name = "shared"
 rule = "100/1s"
 store = "counts"
 on_failure = "open"
+[[limit]]
+name = "slow"
+rule = "10/1s burst 1"
+queue = "patience 10s"
+[[upstream]]
+name = "gone"
+servers = "127.0.0.1:UNUSED"
+health = { every = "50ms", fall = 1 }
 [[route]]
 path = "/none"
 respond = 403
+[[route]]
+path = "/slow"
+respond = 204
+limits = ["slow"]
+[[route]]
+path = "/gone"
+upstream = "gone"
 [[route]]
 upstream = "shop"
 limits = ["client", "trial", "shared"]
@@ -107,7 +122,7 @@ class Proxy(ProxyTest):
     @classmethod
     def setUpClass(cls):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-            file.write(CONFIG.replace("UPSTREAM", "127.0.0.1:1"))
+            file.write(CONFIG.replace("UPSTREAM", "127.0.0.1:1").replace("UNUSED", "2"))
             file.flush()
             done = subprocess.run([support.PROXY, "--config", file.name, "--check"], capture_output=True, text=True)
         if "was built without" in done.stderr:
@@ -119,7 +134,7 @@ class Proxy(ProxyTest):
         self.addCleanup(self.folder.cleanup)
 
     def start_serving(self, **replaced):
-        config = CONFIG.replace("FOLDER", self.folder.name)
+        config = CONFIG.replace("FOLDER", self.folder.name).replace("UNUSED", str(self.unused_port()))
         for old, new in replaced.items():
             config = config.replace(f'"{old}"', f'"{new}"')
         proxy = self.start_with(config)
@@ -144,7 +159,10 @@ class Proxy(ProxyTest):
 
     def test_members_of_stats(self):
         proxy = self.start_serving()
+        with Client(proxy.port) as client:
+            self.assertEqual([client.ask("/slow").status for _ in range(2)], [204, 204])
         support.wait_until(lambda: stats(proxy)["limits"][0]["top_rejected"], "the list of rejected clients")
+        support.wait_until(lambda: "since" in stats(proxy)["limits"][0] and "down_since" in stats(proxy)["upstreams"][1]["servers"][0])
         described = {(names(row[0])[0], row[1]) for row in tables(page("status"), "member")}
         self.assertEqual(described, seen(stats(proxy)))
 
@@ -156,17 +174,20 @@ class Proxy(ProxyTest):
         (first, past), (second, now), (third, _) = events
         described = {names(row[0])[0]: names(row[1]) for row in tables(page("status"), "event")}
         self.assertEqual([first, second, third], [*described, "state"])
-        self.assertEqual([list(past), list(now)], [["second", "limits"], ["stats", "last"]])
-        self.assertEqual([described["history"][:2], described["state"][0]], [list(past), "stats"])
+        self.assertEqual([list(past), list(now)], [["second", "all", "limits", "servers"], ["stats", "last"]])
+        self.assertEqual([[name for name in described["history"] if name != "id"], described["state"][0]], [list(past), "stats"])
         self.assertEqual(list(now["last"]), list(past))
         limit = now["stats"]["limits"][0]
         seconds = past["limits"][str(limit["id"])]
         reasons = list(limit["rejected"])
         listed = [names(row[0])[0].rpartition(".")[2] for row in tables(page("status"), "member") if "[].rejected." in row[0]]
         self.assertEqual(listed, reasons)
-        last = tables(page("status"), "position")[-1][0]
-        self.assertEqual({len(second) for second in seconds}, {int(last.split(" to ")[1]) + 1})
-        self.assertEqual(len(reasons), int(last.split(" to ")[1]) - 3)
+        for title, points in (("`all`", past["all"]), ("a server", past["servers"]["shop\n" + now["stats"]["upstreams"][0]["servers"][0]["name"]]),
+                              ("a limit", seconds)):
+            last = tables(page("status"), f"position in {title}")[-1][0]
+            self.assertEqual({len(point) for point in points}, {int(last) + 1}, title)
+        rejected = next(row for row in tables(page("status"), "position in a limit") if "rejected" in row[1])
+        self.assertEqual(rejected[0], f"4 to {3 + len(reasons)}")
         sums = [sum(numbers) for numbers in zip(*seconds)]
         self.assertEqual([sums[0], sums[4 + reasons.index("deadline_unreachable")]], [1, 1])
 
