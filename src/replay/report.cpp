@@ -191,14 +191,14 @@ std::string wait_or_none(outcome const& o, double q) {
 std::string aligned(std::vector<table_line> const& lines) {
     std::size_t first = 0;
     std::vector<std::size_t> widths;
-    for (auto const& [name, cells] : lines) {
+    for (auto const& [name, cells, counts] : lines) {
         first = std::max(first, name.size());
         widths.resize(std::max(widths.size(), cells.size()));
         for (std::size_t i = 0; i != cells.size(); ++i)
             widths[i] = std::max(widths[i], cells[i].size());
     }
     std::string out;
-    for (auto const& [name, cells] : lines) {
+    for (auto const& [name, cells, counts] : lines) {
         auto line = fmt::format("{:<{}}", name, first);
         for (std::size_t i = 0; i != cells.size(); ++i)
             line += fmt::format("   {:>{}}", cells[i], widths[i]);
@@ -216,19 +216,28 @@ std::vector<table_line> summary(report const& r) {
         std::vector<std::string> cells;
         for (auto const& o : r.outcomes)
             cells.push_back(cell(o));
-        lines.emplace_back(std::move(name), std::move(cells));
+        lines.push_back({std::move(name), std::move(cells)});
     };
     auto const any = [&](auto is) { return std::ranges::any_of(r.outcomes, is); };
 
+    // A line of counts; `cell(n, o)` formats each.
+    auto const counts = [&](std::string name, auto count, auto cell) {
+        line(std::move(name), [&](outcome const& o) { return cell(count(o), o); });
+        for (auto const& o : r.outcomes)
+            lines.back().counts.push_back(count(o));
+    };
+    auto const number = [](std::uint64_t n, outcome const&) { return grouped(n); };
+    auto const part = [](std::uint64_t n, outcome const& o) { return share(n, o.asked()); };
+
     line("", [](outcome const& o) { return o.name; });
-    line("requests", [](outcome const& o) { return grouped(o.asked()); });
-    line("granted immediately", [](outcome const& o) { return share(o.at_once, o.asked()); });
-    line("granted after a wait", [](outcome const& o) { return share(o.waited, o.asked()); });
+    counts("requests", [](outcome const& o) { return o.asked(); }, number);
+    counts("granted immediately", [](outcome const& o) { return o.at_once; }, part);
+    counts("granted after a wait", [](outcome const& o) { return o.waited; }, part);
     if (r.retries != 0) {
-        line("granted after retries", [](outcome const& o) { return share(o.later, o.asked()); });
-        line("  attempts", [](outcome const& o) { return grouped(o.asked() + o.came_back); });
+        counts("granted after retries", [](outcome const& o) { return o.later; }, part);
+        counts("  attempts", [](outcome const& o) { return o.asked() + o.came_back; }, number);
     }
-    line("rejected", [](outcome const& o) { return share(o.rejected, o.asked()); });
+    counts("rejected", [](outcome const& o) { return o.rejected; }, part);
     std::size_t rules = 0;
     for (auto const& o : r.outcomes)
         rules = std::max(rules, o.rules.size());
@@ -240,22 +249,30 @@ std::vector<table_line> summary(report const& r) {
             return i < o.rules.size() ? o.rules[i].text + (o.rules[i].dry_run ? " (dry run)" : "")
                                       : std::string("-");
         });
-        for (auto const why : all)
-            line(fmt::format("    {}", text_of(why)), [&](outcome const& o) {
-                return i < o.rules.size()
-                           ? grouped(o.rules[i].rejected[static_cast<std::size_t>(why)])
-                           : std::string("-");
-            });
+        bool const in_all =
+            std::ranges::all_of(r.outcomes, [i](outcome const& o) { return i < o.rules.size(); });
+        for (auto const why : all) {
+            auto const count = [i, why](outcome const& o) {
+                return o.rules[i].rejected[static_cast<std::size_t>(why)];
+            };
+            auto const name = fmt::format("    {}", text_of(why));
+            if (in_all)
+                counts(name, count, number);
+            else
+                line(name, [&](outcome const& o) {
+                    return i < o.rules.size() ? grouped(count(o)) : std::string("-");
+                });
+        }
     }
     if (any([](outcome const& o) { return o.answered != 0; }))
-        line("answered by a route", [](outcome const& o) { return share(o.answered, o.asked()); });
+        counts("answered by a route", [](outcome const& o) { return o.answered; }, part);
     if (any([](outcome const& o) { return o.open != 0; }))
-        line("waiting at the end", [](outcome const& o) { return grouped(o.open); });
+        counts("waiting at the end", [](outcome const& o) { return o.open; }, number);
     for (auto const& [name, q] :
          {std::pair{"wait p50", 0.5}, {"wait p90", 0.9}, {"wait p99", 0.99}})
         line(name, [&](outcome const& o) { return wait_or_none(o, q); });
     line("wait max", [](outcome const& o) { return wait_or_none(o, 1); });
-    line("longest queue", [](outcome const& o) { return grouped(o.longest_queue); });
+    counts("longest queue", [](outcome const& o) { return o.longest_queue; }, number);
     if (any(&outcome::holds))
         line("peak in use",
              [](outcome const& o) { return o.holds ? grouped(o.peak_in_use) : std::string("-"); });
@@ -303,9 +320,8 @@ std::string to_text(report const& r) {
         out += fmt::format("\nmost rejected keys with {}\n", o.name);
         std::vector<table_line> keys;
         for (auto const& k : o.top_rejected)
-            keys.emplace_back(
-                fmt::format("  {} {}", k.what, k.key.empty() ? "-" : k.key),
-                std::vector{fmt::format("{} of {}", grouped(k.rejected), grouped(k.asked))});
+            keys.push_back({fmt::format("  {} {}", k.what, k.key.empty() ? "-" : k.key),
+                            {fmt::format("{} of {}", grouped(k.rejected), grouped(k.asked))}});
         out += aligned(keys);
     }
     out += '\n';

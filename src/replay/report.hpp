@@ -54,7 +54,11 @@ struct report {
 [[nodiscard]] std::string instant(nanoseconds since_1970);
 
 /// A line of a table: its name, and a cell for each plan.
-using table_line = std::pair<std::string, std::vector<std::string>>;
+struct table_line {
+    std::string name;
+    std::vector<std::string> cells;
+    std::vector<std::uint64_t> counts = {};  // the numbers in the cells, if these are counts
+};
 /// Returns the table of the outcomes. Its first line has the names of the plans.
 [[nodiscard]] std::vector<table_line> summary(report const& r);
 

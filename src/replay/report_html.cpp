@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -14,7 +18,7 @@ namespace {
 
 // The page loads nothing, neither fonts nor scripts. Its Content-Security-Policy enforces this.
 constexpr std::string_view head =
-    R"(<!DOCTYPE html>
+    R"html(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -23,31 +27,95 @@ constexpr std::string_view head =
 <meta name="color-scheme" content="light dark">
 <title>weir-replay</title>
 <style>
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #d7dce1; --soft: #59636e;
-        --asked: #c3ccd5; --granted: #1f6feb; --waiting: #9a6700; --rejected: #cf222e; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --paper: #0d1117; --faint: #30363d; --soft: #9198a1;
-          --asked: #3d444d; --granted: #58a6ff; --waiting: #d29922; --rejected: #ff7b72; } }
-body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-       max-width: 46rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2rem; } h3 { font-size: 1rem; }
-pre { white-space: pre-wrap; background: color-mix(in srgb, var(--faint) 40%, transparent); padding: .6rem; }
+:root {
+  color-scheme: light dark; --paper: #fff; --ink: #14181d; --soft: #525d69; --line: #dfe4e9;
+  --granted: #1d4f91; --rejected: #c2330f; --waiting: #5088d3;
+}
+@media screen and (prefers-color-scheme: dark) {
+  :root {
+    --paper: #0e1217; --ink: #e8ecf1; --soft: #a5afba; --line: #2a323b;
+    --granted: #8fbcf7; --rejected: #ff7f61; --waiting: #4c82cf;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  font: 15px/1.45 system-ui, sans-serif; font-variant-numeric: tabular-nums; color: var(--ink); background: var(--paper);
+  max-width: 76rem; margin: 0 auto; padding: 1rem;
+}
+h1 { font-size: 1rem; color: var(--soft); font-weight: 400; margin: 0; }
+h2 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; }
+h3 { font-size: .95rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+p { margin: .3rem 0; max-width: 56rem; overflow-wrap: anywhere; }
+.difference { font-size: 1.3rem; line-height: 1.3; margin: .4rem 0; }
+.soft, figcaption, summary, small { color: var(--soft); }
+summary { cursor: pointer; }
+pre {
+  white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line); padding: .4rem .6rem; margin: .6rem 0;
+  font: .9em ui-monospace, monospace;
+}
+.sides { display: grid; gap: .4rem 1.6rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
+figure { margin: 0; min-width: 0; break-inside: avoid; }
+.key { display: inline-block; width: .8em; height: .8em; margin-right: .3em; print-color-adjust: exact; }
+.key + span { margin-right: 1em; }
+.key.hatch { background: repeating-linear-gradient(135deg, var(--rejected) 0 2.5px, var(--paper) 2.5px 4px); outline: 1px solid var(--rejected); }
+
+/* The texts of a plot are beside the SVG, so that they keep their size on a small screen. */
+.plot { margin-top: .7rem; display: grid; grid-template-columns: 4.2rem minmax(0, 1fr); }
+.plot svg { width: 100%; height: 150px; display: block; overflow: visible; }
+.y { display: flex; flex-direction: column; justify-content: space-between; height: 150px; text-align: right; padding-right: .5rem; }
+.y, .x { font-size: 13px; color: var(--soft); }
+.y span { line-height: 0; }
+.x { grid-column: 2; position: relative; height: 1.5rem; }
+.x span { position: absolute; transform: translateX(-50%); top: .2rem; white-space: nowrap; }
+svg * { vector-effect: non-scaling-stroke; print-color-adjust: exact; }
+.grid { stroke: var(--line); fill: none; }
+polygon.granted { fill: var(--granted); }
+polygon.rejected { fill: url(#hatch); }
+polygon.waiting { fill: var(--waiting); }
+#hatch rect { fill: var(--paper); }
+#hatch .stripe { fill: var(--rejected); }
+#patterns { position: absolute; width: 0; height: 0; }
+
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid var(--faint); }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
-svg { width: 100%; max-width: 40rem; display: block; }
-svg text { font: 10px system-ui, sans-serif; fill: var(--soft); }
-svg .axis { stroke: var(--faint); fill: none; }
-.asked { fill: var(--asked); } .granted { stroke: var(--granted); } .waiting { stroke: var(--waiting); }
-.rejected { stroke: var(--rejected); } polyline { fill: none; stroke-width: 1.2; }
-rect.bar-waiting { fill: var(--waiting); } rect.bar-rejected { fill: var(--rejected); }
-.key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; }
-summary { color: var(--soft); cursor: pointer; } .note { color: var(--soft); }
+table { border-collapse: collapse; }
+th, td { padding: .15rem 0 .15rem 1.2rem; text-align: right; border-bottom: 1px solid var(--line); font-weight: 400; vertical-align: baseline; }
+thead th { color: var(--soft); overflow-wrap: anywhere; }
+th:first-child { text-align: left; padding-left: 0; }
+th.in1 { padding-left: 1.2rem; color: var(--soft); }
+th.in2 { padding-left: 2.4rem; color: var(--soft); }
+tr.main > * { font-weight: 600; }
+table.full { width: 100%; }
+table.full td, table.full thead th { white-space: nowrap; }
+table.full tbody th { overflow-wrap: anywhere; }
+td.bar { width: 40%; text-align: left; }
+.bar i { display: inline-block; height: .75em; background: var(--waiting); print-color-adjust: exact; }
+.bar i.rejected { background: var(--rejected); }
+small { font-size: 13px; }
+@media (max-width: 34rem) {
+  body { padding: .6rem; }
+  .difference { font-size: 1.15rem; }
+  th, td { padding-left: .5rem; font-size: 14px; }
+  th.in1 { padding-left: .6rem; }
+  th.in2 { padding-left: 1.2rem; }
+  td.bar { width: 22%; }
+}
+@media print {
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  .sides { grid-template-columns: 1fr 1fr; }
+  .plot svg, .y { height: 90px; }
+  .difference { font-size: 1.15rem; }
+  h2 { margin-top: .8rem; }
+  .numbers { display: none; }
+  h2 { break-after: avoid; }
+}
 </style>
 </head>
 <body>
-)";
+<svg id="patterns" aria-hidden="true"><defs>
+<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+<rect width="6" height="6"/><rect class="stripe" width="4" height="6"/></pattern>
+</defs></svg>
+)html";
 
 std::string plain(std::string_view text) {
     std::string out;
@@ -83,200 +151,386 @@ public:
         fmt::format_to(std::back_inserter(out_), text, std::forward<Arguments>(arguments)...);
     }
     void raw(std::string_view text) { out_ += text; }
-    void row(std::string_view cell, std::string_view first,
-             std::vector<std::string> const& others) {
-        add("<tr><{0}>{1}</{0}>", "th", plain(first));
-        for (auto const& text : others)
-            add("<{0}>{1}</{0}>", cell, plain(text));
-        raw("</tr>\n");
-    }
-    void begin_table(std::string_view id) { add("<div class=\"wide\"><table id=\"{}\">\n", id); }
-    void end_table() { raw("</table></div>\n"); }
     [[nodiscard]] std::string text() && { return std::move(out_); }
 
 private:
     std::string out_{head};
 };
 
-// The bounds of a plot.
-constexpr double left = 4, right = 376, top = 14, bottom = 124, foot = 140;
-
-std::string begin_plot(std::string_view title, std::string_view most, std::string_view first,
-                       std::string_view last) {
-    return fmt::format("<svg viewBox=\"0 0 380 {:.0f}\" role=\"img\" aria-label=\"{}\">"
-                       "<path class=\"axis\" d=\"M{} {}H{}M{} {}H{}\"/>"
-                       "<text x=\"{}\" y=\"10\">{}</text><text x=\"{}\" y=\"{}\">{}</text>"
-                       "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
-                       foot + 4, plain(title), left, top, right, left, bottom, right, left,
-                       plain(most), left, foot - 2, plain(first), right, foot - 2, plain(last));
+// A row of numbers.
+void row(page& p, std::string_view first, std::vector<std::string> const& others) {
+    p.add("<tr><th scope=\"row\">{}</th>", plain(first));
+    for (auto const& text : others)
+        p.add("<td>{}</td>", plain(text));
+    p.raw("</tr>\n");
 }
 
-double y_of(std::uint64_t n, std::uint64_t most) {
-    return bottom - (bottom - top) * static_cast<double>(n) /
-                        static_cast<double>(std::max<std::uint64_t>(most, 1));
+void head_row(page& p, std::vector<std::string> const& titles) {
+    p.raw("<thead><tr>");
+    for (auto const& text : titles)
+        p.add("<th scope=\"col\">{}</th>", plain(text));
+    p.raw("</tr></thead>\n");
 }
 
-template <class Member>
-std::uint64_t most_of(std::vector<point> const& all, Member member) {
-    std::uint64_t most = 0;
-    for (auto const& p : all)
-        most = std::max(most, p.*member);
-    return most;
+// ---- The difference
+
+// The wait that the part `q` of all granted requests did not exceed. A request that was granted immediately waited for 0.
+nanoseconds wait_of_granted(outcome const& o, double q) {
+    auto const immediately = static_cast<double>(o.at_once);
+    auto const waited = static_cast<double>(o.waits.count());
+    auto const rank = q * (immediately + waited);
+    if (rank <= immediately || waited == 0)
+        return nanoseconds::zero();
+    return std::min(o.waits.quantile((rank - immediately) / waited), o.longest_wait);
 }
 
-// The points of a line with one step per interval.
-template <class Member>
-std::string steps(std::vector<point> const& all, Member member, std::uint64_t most) {
-    std::string out;
-    for (std::size_t i = 0; i != all.size(); ++i) {
-        auto const step = (right - left) / static_cast<double>(all.size());
-        auto const x = left + step * static_cast<double>(i);
-        auto const y = y_of(all[i].*member, most);
-        fmt::format_to(std::back_inserter(out), "{:.1f},{:.1f} {:.1f},{:.1f} ", x, y, x + step, y);
+// A sentence about the effect of `o`, compared with `base`.
+std::string difference(outcome const& base, outcome const& o) {
+    auto text = base.rejected == o.rejected
+                    ? fmt::format("<b>{}</b> rejects as many requests as {}: {}", plain(o.name),
+                                  plain(base.name), grouped(o.rejected))
+                    : fmt::format("<b>{}</b> rejects {} instead of {} requests", plain(o.name),
+                                  grouped(o.rejected), grouped(base.rejected));
+    auto const before = wait_of_granted(base, 0.99);
+    auto const after = wait_of_granted(o, 0.99);
+    if (before != after)
+        text += fmt::format(". The p99 wait of granted requests is {} instead of {}",
+                            length(after), length(before));
+    return text + '.';
+}
+
+std::string signed_difference(std::uint64_t before, std::uint64_t after) {
+    if (before == after)
+        return "0";
+    return after > before ? "+" + grouped(after - before) : "&minus;" + grouped(before - after);
+}
+
+void summary_table(page& p, report const& r) {
+    auto const lines = summary(r);
+    bool const compares = r.outcomes.size() == 2;
+    p.raw("<div class=\"wide\"><table id=\"summary\">\n");
+    auto titles = lines.front().cells;
+    titles.insert(titles.begin(), "");
+    if (compares)
+        titles.emplace_back("difference");
+    head_row(p, titles);
+    p.raw("<tbody>\n");
+    for (auto line = lines.begin() + 1; line != lines.end(); ++line) {
+        auto const indent = line->name.find_first_not_of(' ') / 2;
+        bool const is_main = line->name == "rejected" || line->name == "wait p99";
+        p.add("<tr{}><th scope=\"row\"{}>{}</th>", is_main ? " class=\"main\"" : "",
+              indent == 0 ? "" : fmt::format(" class=\"in{}\"", indent),
+              plain(line->name.substr(2 * indent)));
+        for (auto const& cell : line->cells)
+            p.add("<td>{}</td>", plain(cell));
+        if (compares)
+            p.add("<td>{}</td>",
+                  line->counts.size() == 2 ? signed_difference(line->counts[0], line->counts[1])
+                                           : "");
+        p.raw("</tr>\n");
     }
-    return out;
+    p.raw("</tbody></table></div>\n");
 }
 
-void over_time(page& p, outcome const& o, std::size_t number) {
-    auto const& all = o.over_time.points();
-    if (all.empty())
-        return;
-    auto const begin = o.over_time.begin();
-    auto const width = o.over_time.width();
-    auto const end = begin + width * static_cast<std::int64_t>(all.size());
-    auto const most = std::max(most_of(all, &point::asked), most_of(all, &point::granted));
-    p.raw("<h3>Requests over time</h3>\n");
-    p.add("<p><span class=\"key\" style=\"background:var(--asked)\"></span>requests"
-          "<span class=\"key\" style=\"background:var(--granted)\"></span>granted"
-          "<span class=\"key\" style=\"background:var(--rejected)\"></span>rejected, per "
-          "{}</p>\n",
-          length(width));
-    p.raw(begin_plot("requests over time", grouped(most), instant(begin), instant(end)));
-    p.add("<polygon class=\"asked\" points=\"{},{} {}{},{}\"/>\n", left, bottom,
-          steps(all, &point::asked, most), right, bottom);
-    p.add("<polyline class=\"granted\" points=\"{}\"/>\n", steps(all, &point::granted, most));
-    p.add("<polyline class=\"rejected\" points=\"{}\"/>\n</svg>\n",
-          steps(all, &point::rejected, most));
-    auto const longest = most_of(all, &point::waiting);
-    p.raw("<p><span class=\"key\" style=\"background:var(--waiting)\"></span>most requests waiting "
-          "at any time</p>\n");
-    p.raw(begin_plot("waiting requests", grouped(longest), instant(begin), instant(end)));
-    p.add("<polyline class=\"waiting\" points=\"{}\"/>\n</svg>\n",
-          steps(all, &point::waiting, longest));
+// ---- Plots over time. All outcomes have the same axes.
 
-    p.raw("<details><summary>Numbers</summary>\n");
-    p.begin_table(fmt::format("time-{}", number));
-    p.row("th", "from", {"requests", "granted", "rejected", "waiting"});
-    for (std::size_t i = 0; i != all.size(); ++i)
-        p.row("td", instant(begin + width * static_cast<std::int64_t>(i)),
-              {grouped(all[i].asked), grouped(all[i].granted), grouped(all[i].rejected),
-               grouped(all[i].waiting)});
-    p.end_table();
-    p.raw("</details>\n");
+constexpr double width = 600, height = 150;  // of a plot, in its own units
+
+// A round number that is not below `n`.
+double round_up(double n) {
+    if (n <= 0)
+        return 2;
+    auto const power = std::pow(10.0, std::floor(std::log10(n)));
+    for (double const digit : {1, 2, 4, 6, 8, 10})
+        if (digit * power >= n * 0.9999)
+            return digit * power;
+    return n;
 }
 
-void waits(page& p, outcome const& o, std::size_t number) {
-    p.raw("<h3>Wait times</h3>\n");
-    if (o.waits.count() == 0) {
-        p.raw("<p>No request waited.</p>\n");
-        return;
+std::string short_number(double n) {
+    return n < 10 ? fmt::format("{:.3g}", n) : grouped(static_cast<std::uint64_t>(n + 0.5));
+}
+
+// A range of time, and its ticks at round times.
+class time_axis {
+public:
+    explicit time_axis(report const& r) {
+        for (auto const& o : r.outcomes) {
+            auto const& t = o.over_time;
+            if (t.points().empty())
+                continue;
+            auto const end = t.begin() + t.width() * static_cast<std::int64_t>(t.points().size());
+            begin_ = is_empty() ? t.begin() : std::min(begin_, t.begin());
+            end_ = std::max(end_, end);
+        }
     }
-    // A bar for each doubling of the wait.
-    struct bar {
-        nanoseconds end;
-        std::uint64_t count;
+
+    [[nodiscard]] bool is_empty() const noexcept { return end_ == nanoseconds::min(); }
+    // From 0 to 1.
+    [[nodiscard]] double part(nanoseconds t) const noexcept {
+        return static_cast<double>((t - begin_).count()) /
+               static_cast<double>((end_ - begin_).count());
+    }
+
+    void draw_ticks(page& p) const {
+        for_each_tick([&](nanoseconds t, nanoseconds) {
+            p.add("<path class=\"grid\" d=\"M{:.1f} {}v-5\"/>", part(t) * width, height);
+        });
+    }
+    void add_texts(page& p) const {
+        p.raw("<div class=\"x\">");
+        for_each_tick([&](nanoseconds t, nanoseconds step) {
+            auto const text = instant(t);  // YYYY-MM-DD HH:MM:SS
+            auto const shown = step >= std::chrono::hours(24)    ? text.substr(0, 10)
+                               : step >= std::chrono::minutes(1) ? text.substr(11, 5)
+                                                                 : text.substr(11, 8);
+            p.add("<span style=\"left:{:.1f}%\">{}</span>", part(t) * 100, shown);
+        });
+        p.raw("</div>");
+    }
+
+private:
+    template <class F>
+    void for_each_tick(F f) const {
+        using std::chrono::seconds;
+        constexpr std::int64_t hour = 3600, day = 24 * hour;
+        auto step = std::chrono::nanoseconds(seconds(365 * day));
+        for (auto const s :
+             {std::int64_t{1}, std::int64_t{2}, std::int64_t{5}, std::int64_t{10}, std::int64_t{30},
+              std::int64_t{60}, std::int64_t{120}, std::int64_t{300}, std::int64_t{600},
+              std::int64_t{1800}, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day,
+              30 * day, 90 * day})
+            if (seconds(s) * 5 >= end_ - begin_) {
+                step = seconds(s);
+                break;
+            }
+        auto t = nanoseconds((begin_.count() + step.count() - 1) / step.count() * step.count());
+        for (; t <= end_; t += step)
+            if (part(t) > 0.05 && part(t) < 0.95)
+                f(t, step);
+    }
+
+    nanoseconds begin_{};
+    nanoseconds end_ = nanoseconds::min();
+};
+
+// The corners of an area with one step per interval; `value(point)` is its height.
+template <class Value>
+std::string area(series const& all, time_axis const& axis, double most, Value value) {
+    auto const x = [&](std::size_t i) {
+        return axis.part(all.begin() + all.width() * static_cast<std::int64_t>(i)) * width;
     };
-    std::vector<bar> bars;
-    for (std::size_t i = 0; i != weir::wait_histogram::ranges; ++i) {
-        auto const n = o.waits.count_in(i);
-        if (i % 8 == 0 || bars.empty())
-            bars.push_back({{}, 0});
-        bars.back().end = weir::wait_histogram::end_of(i);
-        bars.back().count += n;
+    auto out = fmt::format("{:.1f},{} ", x(0), height);
+    auto const& points = all.points();
+    for (std::size_t i = 0; i != points.size(); ++i) {
+        auto const y = height * (1 - value(points[i]) / most);
+        fmt::format_to(std::back_inserter(out), "{:.1f},{:.2f} {:.1f},{:.2f} ", x(i), y, x(i + 1),
+                       y);
     }
-    auto const is_empty = [](bar const& b) { return b.count == 0; };
-    bars.erase(bars.begin(), std::ranges::find_if_not(bars, is_empty));
-    while (is_empty(bars.back()))
-        bars.pop_back();
-    std::uint64_t most = 0;
-    for (auto const& b : bars)
-        most = std::max(most, b.count);
-    p.raw(begin_plot("waits", grouped(most), fmt::format("up to {}", length(bars.front().end)),
-                     fmt::format("up to {}", length(bars.back().end))));
-    auto const step = (right - left) / static_cast<double>(bars.size());
-    for (std::size_t i = 0; i != bars.size(); ++i) {
-        auto const y = y_of(bars[i].count, most);
-        p.add("<rect class=\"bar-waiting\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-              "height=\"{:.1f}\"/>\n",
-              left + step * static_cast<double>(i), y, 0.8 * step, bottom - y);
-    }
-    p.raw("</svg>\n<details><summary>Numbers</summary>\n");
-    p.begin_table(fmt::format("waits-{}", number));
-    p.row("th", "up to", {"requests"});
-    for (auto const& b : bars)
-        p.row("td", length(b.end), {grouped(b.count)});
-    p.end_table();
-    p.raw("</details>\n");
+    return out + fmt::format("{:.1f},{}", x(points.size()), height);
 }
 
-void keys(page& p, outcome const& o, std::size_t number) {
-    p.raw("<h3>Most rejected keys</h3>\n");
-    if (o.top_rejected.empty()) {
-        p.raw("<p>No request was rejected.</p>\n");
+double per_second(std::uint64_t n, series const& of) {
+    return static_cast<double>(n) / std::chrono::duration<double>(of.width()).count();
+}
+
+template <class Value>
+double most_of(report const& r, Value value) {
+    double most = 0;
+    for (auto const& o : r.outcomes)
+        for (auto const& point : o.over_time.points())
+            most = std::max(most, value(o.over_time, point));
+    return round_up(most);
+}
+
+// A plot of one outcome; `draw()` adds its areas.
+template <class Draw>
+void plot(page& p, outcome const& o, time_axis const& axis, double most, std::string_view in_words,
+          Draw draw) {
+    p.add("<figure><h3>{}</h3><div class=\"plot\"><div class=\"y\">", plain(o.name));
+    for (double const part : {1.0, 0.5, 0.0})
+        p.add("<span>{}</span>", short_number(most * part));
+    p.add("</div><svg viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" role=\"img\" "
+          "aria-label=\"{}: {}\">",
+          width, height, plain(o.name), in_words);
+    for (double const part : {0.0, 0.5, 1.0})
+        p.add("<path class=\"grid\" d=\"M0 {}H{}\"/>", part * height, width);
+    axis.draw_ticks(p);
+    draw();
+    p.raw("</svg>");
+    axis.add_texts(p);
+    p.add("</div><figcaption>{}</figcaption></figure>\n", in_words);
+}
+
+void over_time(page& p, report const& r) {
+    time_axis const axis(r);
+    if (axis.is_empty())
         return;
+    auto const all = [](point const& each) { return each.granted + each.rejected; };
+    auto const most =
+        most_of(r, [&](series const& of, point const& each) { return per_second(all(each), of); });
+    p.raw(
+        "<h2>Requests per second</h2>\n<p><span class=\"key\" style=\"background:var(--granted)\">"
+        "</span><span>granted</span><span class=\"key hatch\"></span><span>rejected</span></p>\n"
+        "<div class=\"sides\">\n");
+    for (auto const& o : r.outcomes) {
+        auto const& t = o.over_time;
+        double highest = 0;
+        for (auto const& each : t.points())
+            highest = std::max(highest, per_second(all(each), t));
+        plot(p, o, axis, most,
+             fmt::format("at most {} requests per second; {} rejected in all",
+                         short_number(highest), grouped(o.rejected)),
+             [&] {
+                 p.add("<polygon class=\"rejected\" points=\"{}\"/>",
+                       area(t, axis, most, [&](point const& x) { return per_second(all(x), t); }));
+                 p.add(
+                     "<polygon class=\"granted\" points=\"{}\"/>",
+                     area(t, axis, most, [&](point const& x) { return per_second(x.granted, t); }));
+             });
     }
-    auto const most = o.top_rejected.front().rejected;
-    constexpr double height = 12;
-    p.add("<svg viewBox=\"0 0 380 {:.0f}\" role=\"img\" aria-label=\"most rejected keys\">\n",
-          height * static_cast<double>(o.top_rejected.size()) + 4);
-    for (std::size_t i = 0; i != o.top_rejected.size(); ++i) {
-        auto const& k = o.top_rejected[i];
-        auto const y = height * static_cast<double>(i);
-        p.add("<rect class=\"bar-rejected\" x=\"180\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"8\"/>"
-              "<text x=\"176\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n",
-              y + 2, 196 * static_cast<double>(k.rejected) / static_cast<double>(most), y + 10,
-              plain(k.key.substr(0, 32)));
+    auto const longest = most_of(r, [](series const&, point const& each) {
+        return static_cast<double>(each.waiting);
+    });
+    p.raw("</div>\n<h2>Most requests waiting at any time</h2>\n<div class=\"sides\">\n");
+    for (auto const& o : r.outcomes)
+        plot(p, o, axis, longest, fmt::format("at most {} waiting", grouped(o.longest_queue)), [&] {
+            p.add("<polygon class=\"waiting\" points=\"{}\"/>",
+                  area(o.over_time, axis, longest,
+                       [](point const& x) { return static_cast<double>(x.waiting); }));
+        });
+    p.raw("</div>\n");
+}
+
+// ---- Waits and keys
+
+// The waits, in one range for each doubling.
+constexpr std::size_t parts = 8;  // of a doubling
+constexpr std::size_t doublings = weir::wait_histogram::ranges / parts;
+
+std::array<std::uint64_t, doublings> by_doubling(outcome const& o) {
+    std::array<std::uint64_t, doublings> counts{};
+    for (std::size_t i = 0; i != weir::wait_histogram::ranges; ++i)
+        counts[i / parts] += o.waits.count_in(i);
+    return counts;
+}
+
+void waits(page& p, report const& r) {
+    std::array<std::uint64_t, doublings> most_by_range{};
+    for (auto const& o : r.outcomes) {
+        auto const counts = by_doubling(o);
+        for (std::size_t i = 0; i != doublings; ++i)
+            most_by_range[i] = std::max(most_by_range[i], counts[i]);
     }
-    p.raw("</svg>\n");
-    p.begin_table(fmt::format("keys-{}", number));
-    p.row("th", "", {"rejected", "requests"});
-    for (auto const& k : o.top_rejected)
-        p.row("td", fmt::format("{} {}", k.what, k.key), {grouped(k.rejected), grouped(k.asked)});
-    p.end_table();
+    auto const some = [](std::uint64_t n) { return n != 0; };
+    auto const first = std::ranges::find_if(most_by_range, some) - most_by_range.begin();
+    auto const last = std::find_if(most_by_range.rbegin(), most_by_range.rend(), some).base() -
+                      most_by_range.begin();
+    auto const most = *std::ranges::max_element(most_by_range);
+    p.raw("<h2>Wait times</h2>\n<div class=\"sides\">\n");
+    std::size_t number = 0;
+    for (auto const& o : r.outcomes) {
+        p.add("<figure><h3>{}</h3><table class=\"full\" id=\"waits-{}\">", plain(o.name), number++);
+        head_row(p, {"up to", "", "requests"});
+        p.raw("<tbody>\n");
+        p.add(
+            "<tr><th scope=\"row\">immediately</th><td class=\"bar\"><small>not drawn</small></td>"
+            "<td>{}</td></tr>\n",
+            grouped(o.at_once));
+        auto const counts = by_doubling(o);
+        for (auto i = first; i < last; ++i) {
+            auto const n = counts[static_cast<std::size_t>(i)];
+            auto const end =
+                weir::wait_histogram::end_of(static_cast<std::size_t>(i) * parts + parts - 1);
+            p.add("<tr><th scope=\"row\">{}</th><td class=\"bar\"><i "
+                  "style=\"width:{:.1f}%\"></i></td>"
+                  "<td>{}</td></tr>\n",
+                  length(end), 100 * static_cast<double>(n) / static_cast<double>(most),
+                  grouped(n));
+        }
+        p.raw("</tbody></table></figure>\n");
+    }
+    p.raw("</div>\n");
+}
+
+void keys(page& p, report const& r) {
+    p.raw("<h2>Most rejected keys</h2>\n<div class=\"sides\">\n");
+    std::size_t number = 0;
+    for (auto const& o : r.outcomes) {
+        p.add("<figure><h3>{}</h3>", plain(o.name));
+        auto const id = number++;
+        if (o.top_rejected.empty()) {
+            p.raw("<p class=\"soft\">No request was rejected.</p></figure>\n");
+            continue;
+        }
+        p.add("<table class=\"full\" id=\"keys-{}\">", id);
+        head_row(p, {"key", "requests", "rejected", "share", ""});
+        p.raw("<tbody>\n");
+        for (auto const& k : o.top_rejected) {
+            auto const share =
+                k.asked == 0 ? 0.0 : static_cast<double>(k.rejected) / static_cast<double>(k.asked);
+            p.add("<tr><th scope=\"row\">{} {}</th><td>{}</td><td>{}</td><td>{}</td><td "
+                  "class=\"bar\">"
+                  "<i class=\"rejected\" style=\"width:{:.1f}%\"></i></td></tr>\n",
+                  plain(k.what), plain(k.key), grouped(k.asked), grouped(k.rejected),
+                  plain(percent(share)), 100 * std::min(share, 1.0));
+        }
+        p.raw("</tbody></table></figure>\n");
+    }
+    p.raw("</div>\n");
+}
+
+void numbers(page& p, report const& r) {
+    p.raw("<section class=\"numbers\"><h2>Numbers</h2>\n");
+    std::size_t number = 0;
+    for (auto const& o : r.outcomes) {
+        auto const& t = o.over_time;
+        p.add(
+            "<details><summary>{} over time</summary><div class=\"wide\"><table id=\"time-{}\">\n",
+            plain(o.name), number++);
+        head_row(p, {"from", "requests", "granted", "rejected", "waiting"});
+        p.raw("<tbody>\n");
+        for (std::size_t i = 0; i != t.points().size(); ++i) {
+            auto const& each = t.points()[i];
+            row(p, instant(t.begin() + t.width() * static_cast<std::int64_t>(i)),
+                {grouped(each.asked), grouped(each.granted), grouped(each.rejected),
+                 grouped(each.waiting)});
+        }
+        p.raw("</tbody></table></div></details>\n");
+    }
+    p.raw("</section>\n");
 }
 
 }  // namespace
 
 std::string to_html(report const& r) {
     page p;
-    p.raw("<h1>Effect of the limits</h1>\n");
-    p.add("<pre id=\"command\">{}</pre>\n", plain(r.command));
-    p.add("<p>{} requests of {} clients, from {} to {} UTC.</p>\n", grouped(r.requests.requests),
-          grouped(r.requests.clients), instant(r.requests.first), instant(r.requests.last));
+    p.raw("<h1>weir-replay: the effect of limits</h1>\n");
+    if (auto const found = result_of_search(r))
+        p.add("<p class=\"difference\">{}</p>\n", plain(*found));
+    for (std::size_t i = 1; i < r.outcomes.size(); ++i)
+        p.add("<p class=\"difference\">{}</p>\n", difference(r.outcomes.front(), r.outcomes[i]));
+    p.add("<p>{} {} of {} {}, from {} to {} UTC.</p>\n", grouped(r.requests.requests),
+          r.requests.requests == 1 ? "request" : "requests", grouped(r.requests.clients),
+          r.requests.clients == 1 ? "client" : "clients", instant(r.requests.first),
+          instant(r.requests.last));
     if (r.read.unreadable != 0)
         p.add("<p>{} of {} lines were skipped.</p>\n", grouped(r.read.unreadable),
               grouped(r.read.lines));
     if (r.read.invalid != 0)
         p.add("<p>{} invalid requests were left out: no limit applies to them.</p>\n",
               grouped(r.read.invalid));
-    if (auto const found = result_of_search(r))
-        p.add("<p><strong>{}</strong></p>\n", plain(*found));
-
-    p.begin_table("summary");
-    bool is_first = true;
-    for (auto const& [name, cells] : summary(r))
-        p.row(std::exchange(is_first, false) ? "th" : "td", name, cells);
-    p.end_table();
+    p.add("<pre id=\"command\">{}</pre>\n", plain(r.command));
+    if (!r.outcomes.empty())
+        summary_table(p, r);
+    over_time(p, r);
+    waits(p, r);
+    keys(p, r);
+    p.raw("<h2>Assumptions and limitations</h2>\n<ul>\n");
     for (auto const& n : notes(r))
-        p.add("<p class=\"note\">{}</p>\n", plain(n));
-
-    for (std::size_t i = 0; i != r.outcomes.size(); ++i) {
-        auto const& o = r.outcomes[i];
-        p.add("<h2>{}</h2>\n", plain(o.name));
-        over_time(p, o, i);
-        waits(p, o, i);
-        keys(p, o, i);
-    }
+        p.add("<li>{}</li>\n", plain(n));
+    p.raw("</ul>\n");
+    numbers(p, r);
     p.raw("</body>\n</html>\n");
     return std::move(p).text();
 }

@@ -41,14 +41,33 @@ class Page(ReplayTest):
         for i, o in enumerate(report["outcomes"]):
             self.time(browser, i, o)
             self.waits(browser, i, o)
-            self.assertEqual([[name, number(rejected), number(asked)] for name, rejected, asked in
+            self.assertEqual([[name, number(asked), number(rejected), share] for name, asked, rejected, share, _ in
                               browser.run(TABLE, f"keys-{i}")[1:]],
-                             [[f"{k['of']} {k['key']}", k["rejected"], k["requests"]] for k in o["top_rejected"]])
+                             [[f"{k['of']} {k['key']}", k["requests"], k["rejected"], f"{100 * k['rejected'] / k['requests']:.2f} %"]
+                              for k in o["top_rejected"]])
         self.screen(browser)
         self.assertEqual(browser.run("return performance.getEntriesByType('resource').length"), 0)
         with open(self.page, encoding="utf-8") as file:
             text = file.read()
-        self.assertNotRegex(html.unescape(text), r"(?i)https?:|url\(|<script|<link|\bsrc=|@import")
+        self.assertNotRegex(html.unescape(text), r"(?i)https?:|url\((?!#)|<script|<link|\bsrc=|@import")
+
+    def test_begins_with_the_difference(self):
+        lines = random_lines(3000)
+        self.page = self.path("page.html")
+        done = self.run_it(self.write(lines), "--limit", "6/1s", "--versus", "9/1s", "--patience", "700ms", "--json", "--report", self.page)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        old, new = json.loads(done.stdout)["outcomes"]
+        browser = Browser(self.folder)
+        self.addCleanup(browser.close)
+        browser.open(self.page)
+        said = browser.run("return document.querySelector('.difference').textContent")
+        self.assertEqual(said.split(".")[0], f"9/1s rejects {new['rejected']:,} instead of {old['rejected']:,} requests")
+        table = {row[0]: row for row in browser.run(TABLE, "summary")}
+        self.assertEqual(table[""], ["", "6/1s", "9/1s", "difference"])
+        for name, member in (("granted immediately", "granted_immediately"), ("rejected", "rejected"), ("requests", "requests")):
+            difference = new[member] - old[member]
+            self.assertEqual(table[name][3], f"{difference:+,}".replace("-", "\u2212").replace("+0", "0"), name)
+        self.assertEqual(table["wait p99"][3], "")
 
     def summary(self, browser, report):
         table = {row[0].strip(): row[1:] for row in browser.run(TABLE, "summary")}
@@ -67,14 +86,20 @@ class Page(ReplayTest):
         self.assertEqual([[number(cell) for cell in row[1:]] for row in table[1:]],
                          [list(row) for row in zip(time["requests"], time["granted"], time["rejected"], time["waiting"])])
 
-        # The line shows the same numbers: the top of the plot is the largest number of requests or grants.
-        points = browser.run("return document.querySelectorAll('polyline.rejected')[arguments[0]].getAttribute('points')", i)
-        heights = [float(p.split(",")[1]) for p in points.split()][::2]
-        most = max(time["requests"] + time["granted"])
-        self.assertEqual([round((124 - y) / 110 * most) for y in heights], time["rejected"])
+        # The areas show the same numbers: granted requests, and rejected ones on top of them.
+        top, granted, both = browser.run("""const figure = [...document.querySelectorAll('figure:has(polygon.granted)')][arguments[0]];
+return [figure.querySelector('.y span').textContent, ...['granted', 'rejected'].map(c => figure.querySelector('polygon.' + c).getAttribute('points'))]""", i)
+
+        def numbers(points):
+            heights = [float(p.split(",")[1]) for p in points.split()][1:-1:2]
+            return [round((150 - y) / 150 * float(top.replace(",", "")) * time["step"]) for y in heights]
+        self.assertEqual(numbers(granted), time["granted"])
+        self.assertEqual(numbers(both), [a + b for a, b in zip(time["granted"], time["rejected"])])
 
     def waits(self, browser, i, o):
-        self.assertEqual(sum(number(row[1]) for row in browser.run(TABLE, f"waits-{i}")[1:]), o["waited"])
+        _, immediately, *waited = browser.run(TABLE, f"waits-{i}")
+        self.assertEqual((immediately[0], number(immediately[2])), ("immediately", o["granted_immediately"]))
+        self.assertEqual(sum(number(row[2]) for row in waited), o["waited"])
 
     def screen(self, browser):
         colours = set()
@@ -83,9 +108,12 @@ class Page(ReplayTest):
                 browser.screen(width, 900, scheme)
                 self.assertEqual(browser.run("return innerWidth"), width)
                 self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
-                small = browser.run("return Math.min(...[...document.querySelectorAll('svg text')].map("
-                                    "t => t.getBoundingClientRect().height))")
-                self.assertGreater(small, 9)
+                # The texts of plots do not shrink with them, and the plots have one scale.
+                small = browser.run("return Math.min(...[...document.body.querySelectorAll('*')].filter(e => e.textContent.trim())"
+                                    ".map(e => parseFloat(getComputedStyle(e).fontSize)))")
+                self.assertGreaterEqual(small, 12)
+                scales = browser.run("return [...document.querySelectorAll('.sides')].map(s => [...s.querySelectorAll('.y')].map(y => y.textContent))")
+                self.assertTrue(all(len(set(one)) <= 1 for one in scales), scales)
                 colours.add(browser.run("return getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(colours), 2)
 

@@ -25,7 +25,7 @@ struct one_outcome {
     replay::outcome& of() { return told.outcomes.front(); }
     // The first value in the line of that name; empty if there is no such line.
     std::string cell(std::string_view name) const {
-        for (auto const& [line, cells] : summary(told))
+        for (auto const& [line, cells, counts] : summary(told))
             if (line == name)
                 return cells.front();
         return {};
@@ -160,11 +160,59 @@ BOOST_FIXTURE_TEST_CASE(shows_all_waits_on_its_page, one_outcome) {
     for (auto const wait : {1'100us, 1'300us, 1'900us, 5'000us, 5'100us})
         of().waits.add(wait);
     auto const page = to_html(told);
-    auto const table = page.substr(page.find("<table id=\"waits-0\">"));
+    auto const table = page.substr(page.find("id=\"waits-0\">"));
     auto const numbers = table.substr(0, table.find("</table>"));
     BOOST_TEST(numbers.find("<td>3</td>") != numbers.npos);
     BOOST_TEST(numbers.find("<td>0</td>") != numbers.npos);
     BOOST_TEST(numbers.find("<td>2</td>") != numbers.npos);
+}
+
+BOOST_FIXTURE_TEST_CASE(begins_with_the_difference_on_its_page, one_outcome) {
+    of().name = "old & slow";
+    of().at_once = 1000;
+    of().rejected = 3000;
+    told.outcomes.emplace_back();
+    auto& other = told.outcomes.back();
+    other.name = "new";
+    other.at_once = 3900;
+    other.waited = 100;
+    other.waits.add(2s, 100);
+    other.longest_wait = 2s;
+    auto page = to_html(told);
+    auto const has = [&](std::string_view text) { return page.find(text) != page.npos; };
+    // The wait of the first 97.5 % was 0.
+    BOOST_TEST(
+        has("<p class=\"difference\"><b>new</b> rejects 0 instead of 3,000 requests. The p99 wait "
+            "of granted requests is 2 s instead of 0 ns.</p>"));
+    BOOST_TEST(has("<td>1,000 (25.00 %)</td><td>3,900 (97.50 %)</td><td>+2,900</td>"));
+    BOOST_TEST(has("<td>3,000 (75.00 %)</td><td>0 (0.00 %)</td><td>&minus;3,000</td>"));
+    BOOST_TEST(has("<td>4,000</td><td>4,000</td><td>0</td>"));
+    told.outcomes.push_back(of());
+    page = to_html(told);
+    BOOST_TEST(has("<b>old &amp; slow</b> rejects as many requests as old &amp; slow: 3,000.</p>"));
+    BOOST_TEST(!has("difference</th>"));
+}
+
+// The plots of all outcomes have one scale.
+BOOST_FIXTURE_TEST_CASE(draws_plots_on_one_scale, one_outcome) {
+    of().over_time.at(100s).granted = 75;
+    of().over_time.at(101s).rejected = 25;
+    told.outcomes.emplace_back();
+    told.outcomes.back().over_time.at(101s).granted = 20;
+    auto const page = to_html(told);
+    std::size_t plots = 0;
+    std::string_view const scale = "<span>80</span><span>40</span><span>0</span>";
+    for (auto at = page.find(scale); at != page.npos; at = page.find(scale, at + 1))
+        ++plots;
+    BOOST_TEST(plots == 2u);
+    // 150 is the bottom; the second half of the time has 25 of 80 rejected, or 20 of 80 granted.
+    BOOST_TEST(
+        page.find(
+            "class=\"rejected\" points=\"0.0,150 0.0,9.38 300.0,9.38 300.0,103.12 600.0,103.12 "
+            "600.0,150\"") != page.npos);
+    BOOST_TEST(
+        page.find("class=\"granted\" points=\"300.0,150 300.0,112.50 600.0,112.50 600.0,150\"") !=
+        page.npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
