@@ -194,8 +194,8 @@ std::string difference(outcome const& base, outcome const& o) {
     auto const before = wait_of_granted(base, 0.99);
     auto const after = wait_of_granted(o, 0.99);
     if (before != after)
-        text += fmt::format(". The p99 wait of granted requests is {} instead of {}",
-                            length(after), length(before));
+        text += fmt::format(". The p99 wait of granted requests is {} instead of {}", length(after),
+                            length(before));
     return text + '.';
 }
 

@@ -95,8 +95,8 @@ private:
     using possibility = chain_cases::possibility;
 
     struct core_state {
-        bool gone = false;  // the limiter object, or the context
-        bool dead = false;  // the context
+        bool gone = false;        // the limiter object, or the context
+        bool dead = false;        // the context
         bool waits_known = true;  // all callers received their permits, which report the waits
         weir::limiter_stats counts;
         std::vector<request*> drains;
