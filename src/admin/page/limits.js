@@ -269,7 +269,8 @@ class LimitDetail {
     const reasons = Object.keys(REASONS)
       .map((name, i) => [name, ring.sum([LIMIT.reasons + i])])
       .filter(one => one[1]);
-    const now = JSON.stringify([reasons, limit.top_rejected, limit.recent_waits, limit.queue, whomOf(limit)]);
+    const memory = limit.memory === undefined ? '' : ` Memory of the keys: ${size(limit.memory)}.`;
+    const now = JSON.stringify([reasons, limit.top_rejected, limit.recent_waits, limit.queue, whomOf(limit), memory]);
     if (now === this.shown) return;
     this.shown = now;
     const lines = reasons.map(([name, n]) => [REASONS[name], grouped(n)]);
@@ -285,7 +286,7 @@ class LimitDetail {
     this.clients.replaceChildren(...(clients.length ? [tableOf(['client', 'rejected', 'share'], clients)] : []));
     this.waits.replaceChildren(...this.waitsOf(limit.recent_waits));
     const store = limit.store ? ` Store: ${limit.store.mode}.` : '';
-    show(this.facts, `For ${whomOf(limit)}.${limit.queue ? ` Queue: ${limit.queue}.` : ''}${store}`);
+    show(this.facts, `For ${whomOf(limit)}.${memory}${limit.queue ? ` Queue: ${limit.queue}.` : ''}${store}`);
   }
 
   waitsOf(waits) {

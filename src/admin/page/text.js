@@ -12,6 +12,11 @@ function rate(n) {
   return n < 9.95 ? n.toFixed(1) : grouped(n);
 }
 
+// A number of bytes.
+function size(n) {
+  return n < 1e6 ? `${grouped(Math.ceil(n / 1e3))} kB` : `${grouped(Math.ceil(n / 1e6))} MB`;
+}
+
 function percent(part) {
   if (part === 0) return '0 %';
   if (part < 0.001) return '<0.1 %';
