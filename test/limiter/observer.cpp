@@ -558,9 +558,8 @@ BOOST_AUTO_TEST_CASE(each_limiter_of_a_chain_tells_its_own) {
     first.leave();
     run_for(ctx, 10s);
     BOOST_TEST(granted);
-    BOOST_TEST_REQUIRE(of_kitchen.size() == 1U);
+    BOOST_TEST(of_kitchen.empty());  // it delayed the chain for no time
     BOOST_TEST_REQUIRE(of_calls.size() == 2U);
-    BOOST_TEST((of_kitchen[0].waited.value() == 10s));
     BOOST_TEST((of_calls[1].waited.value() == 10s));
     BOOST_TEST(of_calls[1].granted == 1);
     BOOST_TEST(of_calls[1].limiter.view() == "calls");
@@ -571,7 +570,7 @@ BOOST_AUTO_TEST_CASE(each_limiter_of_a_chain_tells_its_own) {
     calls.configure({.rate = {1, 1h}, .burst = 1});
     settle(ctx);
     BOOST_TEST(why == errc::deadline_unreachable);
-    BOOST_TEST(of_kitchen.size() == 1U);
+    BOOST_TEST(of_kitchen.empty());
     BOOST_TEST_REQUIRE(of_calls.size() == 3U);
     BOOST_TEST(of_calls[2].error == errc::deadline_unreachable);
     BOOST_TEST((of_calls[2].waited.value() == 1s));

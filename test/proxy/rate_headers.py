@@ -143,7 +143,8 @@ class Ietf(ProxyTest):
             self.assertIn(rest.t, range(100 * n - 20, 100 * n + 1))
 
     def test_seats_are_concurrent_requests(self):
-        proxy = self.start_with(shop(limit("seats", "3 seats")))
+        # A seat is released soon after the response: the next request may have to wait for it.
+        proxy = self.start_with(shop(limit("seats", "3 seats", queue="patience 1s")))
         over = threading.Event()
 
         def hang(sock, request, reader):
