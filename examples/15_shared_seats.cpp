@@ -20,8 +20,8 @@
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
-using timer = weir::testing::timer;
-using seats = weir::basic_shared_seats<asio::any_io_executor, timer>;
+using virtual_timer = weir::testing::timer;
+using seats = weir::basic_shared_seats<asio::any_io_executor, virtual_timer>;
 
 void say(std::string_view what) {
     auto const now = weir::testing::clock::now().time_since_epoch();
@@ -29,7 +29,7 @@ void say(std::string_view what) {
 }
 
 asio::awaitable<void> sleep(weir::duration d) {
-    timer t(co_await asio::this_coro::executor, d);
+    virtual_timer t(co_await asio::this_coro::executor, d);
     co_await t.async_wait(asio::use_awaitable);
 }
 
@@ -88,7 +88,7 @@ asio::awaitable<void> patient(seats& pen, std::uint64_t& archive) {
 
 int main() {
     asio::io_context ctx;
-    auto const store = std::make_shared<weir::basic_memory_store<timer>>(ctx);
+    auto const store = std::make_shared<weir::basic_memory_store<virtual_timer>>(ctx);
     auto const way = std::make_shared<cable>(store);
     weir::shared_seats_options const one_seat{.seats = 1, .lease = 10s};
     seats here(ctx, way, "pen", one_seat);
