@@ -405,13 +405,13 @@ void over_time(page& p, report const& r) {
 // ---- Waits and keys
 
 // The waits, in one range for each doubling.
-constexpr std::size_t parts = 8;  // of a doubling
-constexpr std::size_t doublings = weir::wait_histogram::ranges / parts;
+constexpr std::size_t ranges_of_doubling = 8;
+constexpr std::size_t doublings = weir::wait_histogram::ranges / ranges_of_doubling;
 
 std::array<std::uint64_t, doublings> by_doubling(outcome const& o) {
     std::array<std::uint64_t, doublings> counts{};
     for (std::size_t i = 0; i != weir::wait_histogram::ranges; ++i)
-        counts[i / parts] += o.waits.count_in(i);
+        counts[i / ranges_of_doubling] += o.waits.count_in(i);
     return counts;
 }
 
@@ -440,8 +440,8 @@ void waits(page& p, report const& r) {
         auto const counts = by_doubling(o);
         for (auto i = first; i < last; ++i) {
             auto const n = counts[static_cast<std::size_t>(i)];
-            auto const end =
-                weir::wait_histogram::end_of(static_cast<std::size_t>(i) * parts + parts - 1);
+            auto const end = weir::wait_histogram::end_of(
+                static_cast<std::size_t>(i) * ranges_of_doubling + ranges_of_doubling - 1);
             p.add("<tr><th scope=\"row\">{}</th><td class=\"bar\"><i "
                   "style=\"width:{:.1f}%\"></i></td>"
                   "<td>{}</td></tr>\n",
