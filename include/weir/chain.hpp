@@ -161,11 +161,7 @@ public:
 
     /// Grants the permits of all limiters now, or none, like `basic_limiter::try_enter`.
     permit_type try_enter(error_code& ec) noexcept {
-        chain_entries asked(links_);
-        auto const answer = try_chain(asked.used());
-        ec = answer.error;
-        return answer.granted ? permit_type(asked.used(), asked.named())
-                              : permit_type(answer.rejected);
+        return enter_now<Links>(links_, try_chain, ec);
     }
     /// Grants the permits of all limiters now, or returns an empty permit.
     permit_type try_enter() noexcept {

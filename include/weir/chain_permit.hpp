@@ -56,6 +56,14 @@ class [[nodiscard]] chain_permit {
 public:
     /// An empty permit.
     chain_permit() noexcept = default;
+    // Takes one permit of each limiter by counting. Stays empty if that is not possible.
+    explicit chain_permit(std::span<detail::chain_member* const> members) noexcept {
+        if constexpr (dynamic)
+            parts_.resize(members.size());
+        bool const counted = detail::take_by_counting(members, parts_);
+        if constexpr (dynamic)
+            grants_nothing_.is = counted && members.empty();
+    }
     // Takes the grants of the limiters.
     chain_permit(std::span<detail::chain_entry> granted, std::size_t named,
                  duration waited = {}) noexcept

@@ -38,6 +38,8 @@ public:
 
     /// Returns the issuer of `p`, or null.
     [[nodiscard]] static permit_issuer* of(permit const& p) noexcept;
+    /// Returns the origin of `p`, which is not empty.
+    [[nodiscard]] static permit_origin origin_of(permit const& p) noexcept;
     /// Returns the origin of `p` and empties `p`.
     [[nodiscard]] static permit_origin give_up(permit& p) noexcept;
 
@@ -258,6 +260,10 @@ inline detail::rejected detail::permit_issuer::rejected_of(permit const& p) noex
 
 inline detail::permit_issuer* detail::permit_issuer::of(permit const& p) noexcept {
     return p.issuer_;
+}
+
+inline detail::permit_origin detail::permit_issuer::origin_of(permit const& p) noexcept {
+    return p.origin_;
 }
 
 inline detail::permit_origin detail::permit_issuer::give_up(permit& p) noexcept {

@@ -107,9 +107,75 @@ asio::awaitable<void> alone(three_seats& s, int times) {
     ++s.done;
 }
 
+// Calls `each()` on some threads while `f` runs.
+template <class Each, class F>
+void beside(int threads, Each each, F f) {
+    std::atomic<bool> done = false;
+    std::vector<std::thread> all;
+    for (int i = 0; i != threads; ++i)
+        all.emplace_back([&] {
+            while (!done)
+                each();
+        });
+    f();
+    done = true;
+    for (auto& one : all)
+        one.join();
+}
+
+struct two_seats {
+    asio::io_context context;
+    weir::seats a{context, {.seats = 1}};
+    weir::seats b{context, {.seats = 1}};
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(chain_threads)
+
+BOOST_AUTO_TEST_CASE(a_refused_chain_takes_nothing_meanwhile) {
+    two_seats s;
+    auto const taken = s.b.try_enter();
+    BOOST_TEST_REQUIRE(static_cast<bool>(taken));
+    std::atomic<int> granted = 0;
+    int refused = 0;
+    beside(
+        2, [&] { granted += static_cast<bool>(chain{s.a, s.b}.try_enter()); },
+        [&] {
+            for (int i = 0; i != 20'000 * scale; ++i)
+                refused += !s.a.try_enter();
+        });
+    BOOST_TEST(granted == 0);
+    BOOST_TEST(refused == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_chain_takes_and_releases_all_at_the_same_time) {
+    two_seats s;
+    std::atomic<std::uint64_t> chains = 0;
+    std::uint64_t first = 0;
+    std::uint64_t both = 0;
+    chain forth{s.a, s.b};
+    chain back{s.b, s.a};
+    beside(
+        2,
+        [&] {
+            chains += static_cast<bool>(forth.try_enter());
+            chains += static_cast<bool>(back.try_enter());
+        },
+        [&] {
+            for (int i = 0; i != 20'000 * scale; ++i) {
+                auto const a = s.a.try_enter();
+                first += static_cast<bool>(a);
+                both += a && s.b.try_enter();
+            }
+        });
+    BOOST_TEST(first == both);  // no chain holds b alone
+    BOOST_TEST(chains > 0U);
+    BOOST_TEST(s.a.stats().granted == chains + first);
+    BOOST_TEST(s.b.stats().granted == chains + both);
+    BOOST_TEST(s.a.stats().in_use == 0);
+    BOOST_TEST(s.b.stats().in_use == 0);
+}
 
 BOOST_AUTO_TEST_CASE(a_ring_of_chains_on_three_threads) {
     constexpr int coroutines = 9;

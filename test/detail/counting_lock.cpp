@@ -69,6 +69,33 @@ BOOST_AUTO_TEST_CASE(counts_permits_that_were_taken_under_the_lock) {
     lock.unlock({});
 }
 
+BOOST_AUTO_TEST_CASE(a_hold_takes_the_lock_only_to_count) {
+    using weir::detail::counting;
+    counted_room room{.left = 1};
+    room_lock lock(room);
+    BOOST_TEST(!lock.try_hold(counting::take));  // it does not count yet
+    BOOST_TEST(!lock.try_hold(counting::put_back));
+    lock.lock();
+    lock.unlock_and_count();
+
+    BOOST_TEST(lock.try_hold(counting::take));
+    BOOST_TEST(!lock.try_take());
+    BOOST_TEST(!lock.try_put_back());
+    BOOST_TEST(!lock.try_hold(counting::put_back));
+    lock.end_hold(counting::nothing);
+    BOOST_TEST(lock.try_hold(counting::take));
+    lock.end_hold(counting::take);
+    BOOST_TEST(!lock.try_hold(counting::take));  // none is left
+    BOOST_TEST(lock.try_hold(counting::put_back));
+    lock.end_hold(counting::put_back);
+    BOOST_TEST(lock.try_take());
+
+    lock.lock();
+    BOOST_TEST(room.left == 0);
+    BOOST_TEST(room.grants == 2U);
+    lock.unlock();
+}
+
 BOOST_AUTO_TEST_CASE(the_word_holds_all_its_numbers) {
     BOOST_TEST(!counting_word::of(-1).counts());
     auto const much = counting_word::of(weir::max_amount);

@@ -41,6 +41,8 @@ public:
         word_ = next;
         simulation::current().unlock(owner_, core_);
     }
+    /// Only chains hold the lock to count, and this lock is for worlds without chains.
+    static word try_lock_to(weir::detail::counting) { return {}; }
     bool try_take() {
         auto const take = [&] {
             word_ = word_.after_take();

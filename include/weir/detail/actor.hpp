@@ -127,11 +127,13 @@ protected:
         life_.begin(std::move(self));
     }
 
-    // Permits that are taken and put back one by one without the lock. These functions return false if it is needed.
+    // Permits that are taken and put back one by one without the lock. The `try_` functions return false if it is needed.
 
     static constexpr bool can_count = has_counting_lock<Room, Host>;
     [[nodiscard]] bool try_take() noexcept { return mutex_.try_take(); }
     [[nodiscard]] bool try_put_back() noexcept { return mutex_.try_put_back(); }
+    [[nodiscard]] bool try_to_hold(counting what) noexcept { return mutex_.try_hold(what); }
+    void end_of_hold(counting what) noexcept { mutex_.end_hold(what); }
 
     /// A call that may change something: it holds the lock, and its destructor does the work that results. The path of
     /// a grant is forced inline; otherwise the object would be put on the stack.
@@ -195,12 +197,13 @@ protected:
     // A section of several actors, whose locks are held together.
 
     void begin_joint_section() noexcept { mutex_.lock(); }
-    /// Returns whether `attend_to_joint_section` must follow: until then the actor and its context are kept.
-    [[nodiscard]] bool end_joint_section() noexcept {
+    /// If `counts`, the lock counts permits from then on. Returns whether `attend_to_joint_section` must follow: until
+    /// then the actor and its context are kept.
+    [[nodiscard]] bool end_joint_section(bool counts) noexcept {
         bool const must_be_attended = !ends_without_work();
         if (must_be_attended)
             life_.work_begins();
-        mutex_.unlock();
+        counts&& is_quiet() ? mutex_.unlock_and_count() : mutex_.unlock();
         return must_be_attended;
     }
     void attend_to_joint_section() noexcept {

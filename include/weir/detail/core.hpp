@@ -306,10 +306,22 @@ public:
         }
     }
 
+    // Chains that only count.
+
+    [[nodiscard]] bool hold_to_put_back(amount n, permit_origin from) noexcept override {
+        return is_countable(n, from) && this->try_to_hold(counting::put_back);
+    }
+    void end_hold(counting what) noexcept override { this->end_of_hold(what); }
+    [[nodiscard]] bool hold_to_take(request const& r) noexcept {
+        return is_countable(r) && this->try_to_hold(counting::take);
+    }
+
     // Chains. Call all but `lock` and `attend` under the lock.
 
     void lock() noexcept override { this->begin_joint_section(); }
-    [[nodiscard]] bool unlock() noexcept override { return this->end_joint_section(); }
+    [[nodiscard]] bool unlock(bool counts) noexcept override {
+        return this->end_joint_section(counts);
+    }
     void attend() noexcept override { this->attend_to_joint_section(); }
     [[nodiscard]] bool take_back(amount n, permit_origin from, bool used,
                                  section_time& t) noexcept override {

@@ -8,6 +8,9 @@
 
 namespace weir::inline v0_2::detail {
 
+/// What happens to one permit without the lock.
+enum class counting : std::uint8_t { nothing, take, put_back };
+
 /// The word of a `counting_lock`.
 ///
 /// | bits  | meaning                                                                            |
@@ -27,14 +30,14 @@ public:
     constexpr explicit counting_word(bits b) noexcept : bits_(b) {}
     /// Returns a free lock that counts `left` permits, or as many as fit; without a count if `left` is negative.
     [[nodiscard]] static constexpr counting_word of(amount left) noexcept {
-        return left < 0
-                   ? counting_word()
-                   : counting_word(counting | std::min(static_cast<bits>(left), most_given) * one);
+        return left < 0 ? counting_word()
+                        : counting_word(does_count |
+                                        std::min(static_cast<bits>(left), most_given) * one);
     }
 
     [[nodiscard]] constexpr bits get() const noexcept { return bits_; }
     [[nodiscard]] constexpr bool is_free() const noexcept { return (bits_ & state) == free; }
-    [[nodiscard]] constexpr bool counts() const noexcept { return (bits_ & counting) != 0; }
+    [[nodiscard]] constexpr bool counts() const noexcept { return (bits_ & does_count) != 0; }
     [[nodiscard]] constexpr amount left() const noexcept {
         return static_cast<amount>((bits_ & permits) / one);
     }
@@ -42,23 +45,39 @@ public:
 
     /// Before the number of taken permits overflows, the lock is needed, which resets it.
     [[nodiscard]] constexpr bool can_take() const noexcept {
-        return (bits_ & (state | counting)) == counting && (bits_ & permits) != 0 && bits_ < full;
+        return (bits_ & (state | does_count)) == does_count && (bits_ & permits) != 0 &&
+               bits_ < full;
     }
     [[nodiscard]] constexpr counting_word after_take() const noexcept {
         return counting_word(bits_ - one + one_taken);
     }
     [[nodiscard]] constexpr bool can_put_back() const noexcept {
-        return (bits_ & (state | counting)) == counting && (bits_ & permits) != permits;
+        return (bits_ & (state | does_count)) == does_count && (bits_ & permits) != permits;
     }
     [[nodiscard]] constexpr counting_word after_put_back() const noexcept {
         return counting_word(bits_ + one);
+    }
+
+    [[nodiscard]] constexpr bool can(counting what) const noexcept {
+        return what == counting::take ? can_take() : can_put_back();
+    }
+    [[nodiscard]] constexpr counting_word after(counting what) const noexcept {
+        switch (what) {
+            case counting::take:
+                return after_take();
+            case counting::put_back:
+                return after_put_back();
+            case counting::nothing:
+                break;
+        }
+        return *this;
     }
 
     friend constexpr bool operator==(counting_word, counting_word) noexcept = default;
 
 private:
     static constexpr bits state = 3;
-    static constexpr bits counting = 4;
+    static constexpr bits does_count = 4;
     static constexpr bits one = 8;
     static constexpr bits one_taken = bits(1) << 32;
     static constexpr bits permits = one_taken - one;
@@ -100,6 +119,18 @@ public:
                 return true;
         }
         return false;
+    }
+
+    /// Locks it if a permit could be taken, or put back, without the lock. Returns the count of the free lock; otherwise a
+    /// word that does not count. Never waits for another thread.
+    [[nodiscard]] word try_lock_to(counting what) noexcept {
+        auto seen = word_.load(std::memory_order_relaxed);
+        while (word(seen).can(what)) {
+            if (word_.compare_exchange_weak(seen, word::locked, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) [[likely]]
+                return word(seen);
+        }
+        return {};
     }
 
     /// Returns the count of the free lock.

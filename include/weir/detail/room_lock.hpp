@@ -24,6 +24,8 @@ public:
     void unlock_and_count() { mutex_.unlock(); }
     [[nodiscard]] static bool try_take() noexcept { return false; }
     [[nodiscard]] static bool try_put_back() noexcept { return false; }
+    [[nodiscard]] static bool try_hold(counting) noexcept { return false; }
+    static void end_hold(counting) noexcept {}
 
 private:
     Mutex mutex_;
@@ -55,13 +57,26 @@ public:
     [[nodiscard]] bool try_take() noexcept { return mutex_.try_take(); }
     [[nodiscard]] bool try_put_back() noexcept { return mutex_.try_put_back(); }
 
+    /// Takes the lock if a permit could be taken, or put back, without it. The room does not notice it: so several limiters
+    /// can count together. The hold ends by `end_hold`, with the same argument or with `nothing`.
+    [[nodiscard]] bool try_hold(counting what) noexcept {
+        auto const found = mutex_.try_lock_to(what);
+        if (!found.counts())
+            return false;
+        held_ = found;
+        return true;
+    }
+    void end_hold(counting what) noexcept { mutex_.unlock(held_.after(what)); }
+
 private:
     [[gnu::noinline, gnu::cold]] void settle(counting_word found) noexcept {
         room_.counted(given_.left() - found.left(), found.taken());
     }
 
     Mutex mutex_;
-    counting_word given_;  // the last count; changes under the lock
+    // These change under the lock.
+    counting_word given_;  // the last count
+    counting_word held_;   // the count at the begin of a hold
     Room& room_;
 };
 

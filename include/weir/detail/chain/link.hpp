@@ -35,6 +35,9 @@ public:
     [[nodiscard]] std::shared_ptr<chain_core> share() const noexcept override {
         return handle_.core;
     }
+    [[nodiscard]] chain_core* hold_to_take() noexcept override {
+        return handle_.core->hold_to_take(request_) ? handle_.core.get() : nullptr;
+    }
     [[nodiscard]] chain_core& core() const noexcept override { return *handle_.core; }
     [[nodiscard]] request asks_for() const noexcept override { return request_; }
     [[nodiscard]] bool is(chain_member const& other) const noexcept override {

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/chain/line.hpp>
 #include <weir/detail/chain/operation.hpp>
+#include <weir/detail/counting_lock.hpp>
 #include <weir/detail/rejected.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -44,9 +45,15 @@ public:
     virtual void disconnect(operation& op) noexcept = 0;
     virtual void cancel(cancel_link& link) noexcept = 0;
 
+    /// Takes the lock if these permits could be put back by counting alone. Otherwise returns false.
+    [[nodiscard]] virtual bool hold_to_put_back(amount n, permit_origin from) noexcept = 0;
+    /// Counts, and releases the lock that `hold_to_put_back`, or `chain_member::hold_to_take`, has taken.
+    virtual void end_hold(counting what) noexcept = 0;
+
     virtual void lock() noexcept = 0;
-    /// Returns whether `attend` must follow: until then the core and its context are kept.
-    [[nodiscard]] virtual bool unlock() noexcept = 0;
+    /// `counts` declares that requests which the lock can count are likely to follow. Returns whether `attend` must
+    /// follow: until then the core and its context are kept.
+    [[nodiscard]] virtual bool unlock(bool counts) noexcept = 0;
     /// Does the work that results from the section.
     virtual void attend() noexcept = 0;
 
@@ -79,11 +86,13 @@ struct chain_turn {
     }
 };
 
-/// A limiter, or a key of a limiter, as seen by a chain. All functions except the first are called under the lock of
-/// its core.
+/// A limiter, or a key of a limiter, as seen by a chain. All functions except the first two are called under the lock
+/// of its core.
 class chain_member {
 public:
     [[nodiscard]] virtual std::shared_ptr<chain_core> share() const noexcept = 0;
+    /// Takes the lock of the core if it could grant the request by counting alone. Otherwise returns null.
+    [[nodiscard]] virtual chain_core* hold_to_take() noexcept = 0;
     [[nodiscard]] virtual chain_core& core() const noexcept = 0;
     [[nodiscard]] virtual request asks_for() const noexcept = 0;
     /// Returns whether `other`, which has the same core, is the same member.

@@ -55,6 +55,11 @@ inline constexpr int most_claimed_together = 32;
 /// The number of claims after which a thread serves no further queues.
 inline constexpr int most_claims_in_a_turn = 16;
 
+/// While no request waits at any limiter, a chain that asks each for one countable permit needs no claim: it holds the
+/// locks of all, in any order and without a wait for any of them, and each lock counts one permit. A lock that is not
+/// to be had ends the attempt without a change; then the chain decides under the locks as above. So no thread ever sees
+/// a part of a chain. Permits are put back in the same way.
+
 /// The outcome of a request that does not wait. If it is neither granted nor rejected, waiting might help.
 struct chain_answer {
     explicit chain_answer(bool is_granted) noexcept : granted(is_granted) {}
@@ -69,6 +74,11 @@ struct chain_answer {
 /// than once are added up. `entries` has space for each member; the function returns the entries that it needed.
 [[nodiscard]] std::span<chain_entry> fill(std::span<chain_entry> entries,
                                           std::span<chain_member* const> members) noexcept;
+
+/// Takes one permit of each member by counting, and stores them in `parts`, in the order of the members. Otherwise returns
+/// false without a change: then `try_chain` decides.
+[[nodiscard]] bool take_by_counting(std::span<chain_member* const> members,
+                                    std::span<permit> parts) noexcept;
 
 /// Grants all entries now, or none. Rejects with `errc::no_permit` if waiting might help.
 [[nodiscard]] chain_answer try_chain(std::span<chain_entry> entries) noexcept;

@@ -53,6 +53,23 @@ private:
 template <class Links>
 chain_entries(Links&) -> chain_entries<entry_list<Links::most>>;
 
+/// Requests permits of all limiters without a wait: by counting if that is possible, otherwise by `decide`, which is
+/// `try_chain` or `enter_chain_at_once`.
+template <class Links, class Decide>
+[[nodiscard]] typename Links::permit_type enter_now(Links& links, Decide decide,
+                                                    error_code& ec) noexcept {
+    using result = typename Links::permit_type;
+    ec = {};
+    result granted(links.members());
+    if (!granted) {
+        chain_entries asked(links);
+        auto const answer = decide(asked.used());
+        ec = answer.error;
+        granted = answer.granted ? result(asked.used(), asked.named()) : result(answer.rejected);
+    }
+    return granted;
+}
+
 /// A waiting chain of these links, with all data that it needs.
 template <class Links>
 class linked_chain : public chain_operation {
@@ -117,10 +134,7 @@ public:
     }
     template <class Core>
     [[nodiscard]] result at_once(std::shared_ptr<Core> const&, error_code& ec) const {
-        chain_entries asked(links());
-        auto const answer = enter_chain_at_once(asked.used());
-        ec = answer.error;
-        return answer.granted ? result(asked.used(), asked.named()) : result(answer.rejected);
+        return enter_now<Links>(links(), enter_chain_at_once, ec);
     }
 
 private:

@@ -45,12 +45,15 @@ public:
     ~joint_section() {
         for_each_limiter<chain_core*> unattended;
         for (auto* const core : cores_) {
-            if (core->unlock())
+            if (core->unlock(counts_))
                 unattended.push_back(core);
         }
         for (auto* const core : unattended)
             core->attend();
     }
+
+    /// Lets the locks count permits from the end of the section on.
+    void lets_count() noexcept { counts_ = true; }
 
     [[nodiscard]] for_each_limiter<chain_core*> const& cores() const noexcept { return cores_; }
     [[nodiscard]] section_time& time() const noexcept { return time_; }
@@ -63,6 +66,7 @@ public:
 private:
     for_each_limiter<chain_core*> cores_;
     section_time mutable time_;
+    bool counts_ = false;
 };
 
 // Call all functions below under the locks of all limiters of the chain.
@@ -276,15 +280,43 @@ void withdraw(chain_operation& c) noexcept {
         e.member->unregister_entry(e);
 }
 
+// Ends the holds of some limiters, in which each of them counts.
+void end_holds(for_each_limiter<chain_core*> const& held, counting what) noexcept {
+    for (auto* const core : held)
+        core->end_hold(what);
+}
+
+// Puts all permits back by counting, and empties them. Otherwise returns false without a change.
+bool put_back_by_counting(std::span<permit> parts) noexcept {
+    for_each_limiter<chain_core*> held;
+    for (auto const& part : parts) {
+        if (!part)
+            continue;
+        auto& core = static_cast<chain_core&>(*permit_issuer::of(part));
+        if (!core.hold_to_put_back(part.count(), permit_issuer::origin_of(part))) {
+            end_holds(held, counting::nothing);
+            return false;
+        }
+        held.push_back(&core);
+    }
+    for (auto& part : parts)
+        static_cast<void>(permit_issuer::give_up(part));
+    end_holds(held, counting::put_back);
+    return true;
+}
+
 chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
-    joint_section const here(entries);
+    joint_section here(entries);
     auto const s = survey_now(entries, here.time());
     if (s.error)
         return {s.error, reject(s.rejects, *s.rejects, s.error, s)};
     if (s.all_let) {
         chain_entry const* const lacks_place = admit(entries, here.time());
-        if (!lacks_place)
+        if (!lacks_place) {
+            if (std::ranges::all_of(entries, [](auto& e) { return e.asked_for() == request(); }))
+                here.lets_count();
             return chain_answer(true);
+        }
         error_code const ec = errc::too_many_keys;
         return {ec, reject(lacks_place, *lacks_place, ec, s)};
     }
@@ -320,6 +352,22 @@ std::span<chain_entry> fill(std::span<chain_entry> entries,
         e.how = {.priority = asks.priority(), .flow = asks.flow()};
     }
     return entries.first(size);
+}
+
+bool take_by_counting(std::span<chain_member* const> members, std::span<permit> parts) noexcept {
+    for_each_limiter<chain_core*> held;
+    for (auto* const member : members) {
+        auto* const core = member->hold_to_take();
+        if (!core) {
+            end_holds(held, counting::nothing);
+            return false;
+        }
+        held.push_back(core);
+    }
+    end_holds(held, counting::take);
+    for (std::size_t i = 0; i != held.size(); ++i)
+        parts[i] = permit_issuer::grant(*held[i], 1, {}, duration::zero());
+    return true;
 }
 
 chain_answer try_chain(std::span<chain_entry> entries) noexcept {
@@ -393,6 +441,8 @@ void make_all_claims(call_list& calls) noexcept {
 }
 
 void leave_together(std::span<permit> parts, bool used) noexcept {
+    if (put_back_by_counting(parts))
+        return;
     struct part_of {
         chain_core* core;
         permit* part;
