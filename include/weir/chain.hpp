@@ -169,6 +169,11 @@ public:
         return try_enter(ignored);
     }
 
+    /// Decides like `enter` if that needs no wait, like `basic_limiter::enter_at_once`.
+    [[nodiscard]] permit_type enter_at_once(error_code& ec) noexcept {
+        return enter_now<Links>(links_, enter_chain_at_once, ec);
+    }
+
     /// Waits until all limiters grant or the patience ends.
     ///
     ///     auto permits = co_await all.enter(1s);

@@ -256,6 +256,13 @@ public:
         return try_enter_up_to(key, max, ignored);
     }
 
+    /// Decides like `enter` if that needs no wait, like `basic_limiter::enter_at_once`. A new key may allocate.
+    template <class Like>
+    [[nodiscard]] permit enter_at_once(Like const& key, request n, error_code& ec) noexcept {
+        auto const who = look_up(key);
+        return core_for(who).enter_at_once(n, ec, who);
+    }
+
     /// Requests one permit for each of many keys, without waiting: `permits[i]` receives the result of `keys[i]`.
     ///
     /// The call handles as many pairs as the shorter span has. It reads the clock once, takes each lock at most once
@@ -547,24 +554,24 @@ public:
 
     /// Returns the counters and the state of all keys together. Each shard is read at one instant.
     [[nodiscard]] keyed_stats stats() const {
-        detail::keyed_sum sum;
-        each([&](core_type& core) { sum.add(core.ask(&stats_of)); });
-        return complete(sum.result());
+        keyed_stats sum;
+        each([&](core_type& core) { sum += core.ask(&stats_of); });
+        return complete(sum);
     }
 
     /// Returns `stats()` and the wait times of all keys since construction, as in `basic_limiter`. Each shard is read
     /// at one instant.
     [[nodiscard]] weir::snapshot<keyed_stats> snapshot() const {
-        detail::keyed_sum sum;
+        keyed_stats sum;
         wait_histogram waits;
         each([&](core_type& core) {
             auto const part = core.ask([](room const& r, time_point now) {
                 return weir::snapshot<keyed_stats>{stats_of(r, now), r.waits()};
             });
-            sum.add(part.stats);
+            sum += part.stats;
             waits += part.waits;
         });
-        return {complete(sum.result()), waits};
+        return {complete(sum), waits};
     }
     /// Returns the `n` keys with the most requests since construction, the greatest `requests` first; none if
     /// `keyed_options::heavy_keys` is 0.

@@ -203,6 +203,15 @@ public:
         return try_enter_up_to(max, ignored);
     }
 
+    /// Decides like `enter` if that needs no wait: grants `n` permits now, or rejects the request and sets `ec`.
+    ///
+    /// Otherwise the permit is empty and `ec` is clear: call `enter` or `async_enter`, which decides. The limiter does not
+    /// count such a call, while a rejection by `try_enter` is final. So a program with handlers needs an operation, and its
+    /// memory, only for requests that wait. It allocates nothing.
+    [[nodiscard]] permit enter_at_once(request n, error_code& ec) noexcept {
+        return core().enter_at_once(n, ec);
+    }
+
     /// Waits until the limiter grants `n` permits or the patience ends.
     ///
     ///     auto seat = co_await limiter.enter(1s);

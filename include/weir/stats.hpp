@@ -6,6 +6,7 @@
 #include <weir/time.hpp>
 #include <weir/wait_histogram.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -91,7 +92,39 @@ struct limiter_stats {
 
     /// The time for which the limiter is still paused, see `pause_until`; 0 if it is not paused.
     duration paused_for{};
+
+    /// Adds the counters, the waiting requests and the permits in use of another limiter. The fields that only a single
+    /// limiter has do not change: the oldest wait, the fields from `capacity` on, and the name, unless it is empty.
+    limiter_stats& operator+=(limiter_stats const& other) noexcept;
 };
+
+inline limiter_stats& limiter_stats::operator+=(limiter_stats const& other) noexcept {
+    if (name.empty())
+        name = other.name;
+    granted += other.granted;
+    granted_immediately += other.granted_immediately;
+    permits_granted += other.permits_granted;
+    no_permit += other.no_permit;
+    timed_out += other.timed_out;
+    deadline_unreachable += other.deadline_unreachable;
+    queue_full += other.queue_full;
+    shed += other.shed;
+    exceeds_capacity += other.exceeds_capacity;
+    closed += other.closed;
+    too_many_keys += other.too_many_keys;
+    unavailable += other.unavailable;
+    cancelled += other.cancelled;
+    waited_total += other.waited_total;
+    waited_max = std::max(waited_max, other.waited_max);
+    rejected_waited_total += other.rejected_waited_total;
+    rejected_waited_max = std::max(rejected_waited_max, other.rejected_waited_max);
+    overdue += other.overdue;
+    waiting += other.waiting;
+    waiting_for += other.waiting_for;
+    live += other.live;
+    in_use += other.in_use;
+    return *this;
+}
 
 /// The current state of a partition of `queue_order::shares`.
 struct share_stats {
@@ -150,6 +183,14 @@ struct keyed_stats {
     std::uint64_t keys = 0;
     /// Memory of the keys in bytes: of the table, and the heap memory of the states. Without texts and queues.
     std::uint64_t bytes = 0;
+
+    /// Adds the counters and the state of other keys.
+    keyed_stats& operator+=(keyed_stats const& other) noexcept {
+        total += other.total;
+        keys += other.keys;
+        bytes += other.bytes;
+        return *this;
+    }
 };
 
 /// The current state of one key of a keyed limiter. Requests in the past are not counted by key.

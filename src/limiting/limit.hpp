@@ -61,8 +61,6 @@ struct tracked_keys {
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
 };
-/// Adds the counts of `part` to `sum`, for limiters that count the requests of different keys.
-void add(weir::limiter_stats& sum, weir::limiter_stats const& part) noexcept;
 
 /// A limit of the configuration, shared by all routes that name it. Any thread may call all members except `configure`,
 /// if the executor and the timer allow this.
@@ -106,7 +104,8 @@ public:
     [[nodiscard]] virtual std::optional<weir::amount> seats_now(selected const&) const {
         return {};
     }
-    /// The keys tracked now, of the rule that has most; empty for a limit without keys.
+    /// The keys tracked now by the rule that has the most, and the memory of the rule that needs the most; empty for a
+    /// limit without keys.
     [[nodiscard]] virtual std::optional<tracked_keys> keys() const { return {}; }
 
     /// Applies another configuration. Permits and waiting requests stay. Precondition: `can_become(configuration(),
@@ -215,7 +214,7 @@ public:
         weir::snapshot<weir::limiter_stats> sum;
         for (auto const& one : all()) {
             auto const part = one->limiter.snapshot();
-            add(sum.stats, part.stats.total);
+            sum.stats += part.stats.total;
             sum.waits += part.waits;
         }
         return sum;

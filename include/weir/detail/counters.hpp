@@ -50,9 +50,6 @@ public:
         done_.rejected_waited_max = std::max(done_.rejected_waited_max, waited);
     }
 
-    /// Adds the counts of another object.
-    void add(limiter_stats const& done) noexcept;
-
     /// The counts of past events. The fields that describe the present are not set here.
     [[nodiscard]] limiter_stats const& done() const noexcept { return done_; }
 
@@ -88,55 +85,6 @@ private:
     }
 
     limiter_stats done_;
-};
-
-inline void counters::add(limiter_stats const& done) noexcept {
-    done_.granted += done.granted;
-    done_.granted_immediately += done.granted_immediately;
-    done_.permits_granted += done.permits_granted;
-    done_.no_permit += done.no_permit;
-    done_.timed_out += done.timed_out;
-    done_.deadline_unreachable += done.deadline_unreachable;
-    done_.queue_full += done.queue_full;
-    done_.shed += done.shed;
-    done_.exceeds_capacity += done.exceeds_capacity;
-    done_.closed += done.closed;
-    done_.too_many_keys += done.too_many_keys;
-    done_.unavailable += done.unavailable;
-    done_.cancelled += done.cancelled;
-    done_.overdue += done.overdue;
-    done_.waited_total += done.waited_total;
-    done_.waited_max = std::max(done_.waited_max, done.waited_max);
-    done_.rejected_waited_total += done.rejected_waited_total;
-    done_.rejected_waited_max = std::max(done_.rejected_waited_max, done.rejected_waited_max);
-}
-
-/// The sum of the counts and the present state of all parts of a keyed limiter.
-class keyed_sum {
-public:
-    void add(keyed_stats const& part) noexcept {
-        done_.add(part.total);
-        sum_.total.name = part.total.name;
-        sum_.total.live += part.total.live;
-        sum_.total.in_use += part.total.in_use;
-        sum_.total.waiting += part.total.waiting;
-        sum_.total.waiting_for += part.total.waiting_for;
-        sum_.keys += part.keys;
-    }
-    [[nodiscard]] keyed_stats result() const noexcept {
-        auto all = sum_;
-        all.total = done_.done();
-        all.total.name = sum_.total.name;
-        all.total.live = sum_.total.live;
-        all.total.in_use = sum_.total.in_use;
-        all.total.waiting = sum_.total.waiting;
-        all.total.waiting_for = sum_.total.waiting_for;
-        return all;
-    }
-
-private:
-    counters done_;
-    keyed_stats sum_;
 };
 
 }  // namespace weir::inline v0_2::detail
