@@ -21,8 +21,10 @@ constexpr std::array<std::string_view, reason_names.size()> because{
     "they would wait too long",
     "its queue drops old requests",
     "its store is unavailable",
+    "its table of keys is full",
+    "they cost more than it can grant",
     "",
-    "for other reasons"};
+    "it is closed"};
 
 // The recent rejections of one limit.
 struct hold {

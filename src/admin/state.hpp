@@ -28,17 +28,19 @@ enum class reason : std::uint8_t {
     deadline_unreachable,  // the wait would exceed the patience
     shed,                  // the queue drops requests that waited for long
     unavailable,           // the store is unavailable
+    too_many_keys,         // the limit tracks as many keys as it may
+    exceeds_capacity,      // the limit can never grant as much as the request costs
     disconnected,          // the client disconnected while its request waited
-    other,
+    closed,                // the limit is being removed
 };
-inline constexpr std::array<std::string_view, 8> reason_names{
-    "no_permit", "queue_full",  "timed_out",    "deadline_unreachable",
-    "shed",      "unavailable", "disconnected", "other"};
+inline constexpr std::array<std::string_view, 10> reason_names{
+    "no_permit",   "queue_full",    "timed_out",        "deadline_unreachable", "shed",
+    "unavailable", "too_many_keys", "exceeds_capacity", "disconnected",         "closed"};
 using rejections = std::array<std::uint64_t, reason_names.size()>;
 [[nodiscard]] constexpr rejections rejections_of(weir::limiter_stats const& s) noexcept {
-    return {
-        s.no_permit, s.queue_full,  s.timed_out, s.deadline_unreachable,
-        s.shed,      s.unavailable, s.cancelled, s.exceeds_capacity + s.closed + s.too_many_keys};
+    return {s.no_permit, s.queue_full,  s.timed_out,     s.deadline_unreachable,
+            s.shed,      s.unavailable, s.too_many_keys, s.exceeds_capacity,
+            s.cancelled, s.closed};
 }
 
 /// A client and its rejections by a limit: the true number is at most `rejected` and at least `rejected - error`.

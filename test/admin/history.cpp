@@ -35,9 +35,13 @@ std::uint64_t& rejected(admin::limit_state& l, reason why) {
             return l.stats.shed;
         case reason::unavailable:
             return l.stats.unavailable;
+        case reason::too_many_keys:
+            return l.stats.too_many_keys;
+        case reason::exceeds_capacity:
+            return l.stats.exceeds_capacity;
         case reason::disconnected:
             return l.stats.cancelled;
-        case reason::other:
+        case reason::closed:
             break;
     }
     return l.stats.closed;
@@ -101,14 +105,14 @@ BOOST_FIXTURE_TEST_CASE(has_one_point_per_second, lately) {
     one.stats.in_use = 6;
     one.waits.add(1023us + 999ns);  // the end of a range of the histogram
     rejected(one, reason::no_permit) = 8;
-    rejected(one, reason::other) = 9;
+    rejected(one, reason::closed) = 9;
     second();
-    std::string const first = "[3,2,4,6,8,0,0,0,0,0,0,9,1048]";
+    std::string const first = "[3,2,4,6,8,0,0,0,0,0,0,0,0,9,1048]";
     BOOST_TEST(past.to_json() == R"({"second":2,"all":[[0,0,0,0,0,0,0,0,0]],"limits":{"7":[)" +
                                      first + R"(]},"servers":{}})");
     one.stats.granted = 6;
     second();
-    std::string const next = "[0,1,4,6,0,0,0,0,0,0,0,0,0]";
+    std::string const next = "[0,1,4,6,0,0,0,0,0,0,0,0,0,0,0]";
     BOOST_TEST(of_limits(past.to_json()) == R"({"7":[)" + first + "," + next + "]}");
     BOOST_TEST(of_limits(past.last_to_json()) == R"({"7":[)" + next + "]}");
     BOOST_TEST(past.last_to_json().starts_with(R"({"second":3,"all":[[0,0,0,0,0,0,0,0,0]],)"));
@@ -207,14 +211,14 @@ BOOST_FIXTURE_TEST_CASE(has_no_rejections_for_the_second_in_which_dry_run_change
     one.dry_run = true;
     rejected(one, reason::no_permit) = 100;
     second();
-    BOOST_TEST(of_limits(past.last_to_json()) == R"({"7":[[0,0,0,0,0,0,0,0,0,0,0,0,0]]})");
+    BOOST_TEST(of_limits(past.last_to_json()) == R"({"7":[[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]]})");
     rejected(one, reason::no_permit) = 101;
     second();
-    BOOST_TEST(of_limits(past.last_to_json()) == R"({"7":[[0,0,0,0,1,0,0,0,0,0,0,0,0]]})");
+    BOOST_TEST(of_limits(past.last_to_json()) == R"({"7":[[0,0,0,0,1,0,0,0,0,0,0,0,0,0,0]]})");
     one.dry_run = false;
     rejected(one, reason::no_permit) = 5;
     second();
-    BOOST_TEST(of_limits(past.last_to_json()) == R"({"7":[[0,0,0,0,0,0,0,0,0,0,0,0,0]]})");
+    BOOST_TEST(of_limits(past.last_to_json()) == R"({"7":[[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]]})");
 }
 
 BOOST_FIXTURE_TEST_CASE(has_the_waits_of_ten_minutes, lately) {

@@ -310,7 +310,6 @@ class Admin(ProxyTest):
             self.assertEqual(decisions[("granted", "")], one["granted_immediately"])
             self.assertEqual(decisions[("delayed", "")], one["waited"])
             rejected = {why: n for (what, why), n in decisions.items() if what == "rejected"}
-            rejected["other"] = sum(rejected.pop(why) for why in ("exceeds_capacity", "closed", "too_many_keys"))
             rejected["disconnected"] = decisions["cancelled", ""]
             self.assertEqual(rejected, one["rejected"])
             buckets = [(float(s.labels["le"]), s.value) for s in families["weir_limit_wait_seconds"].samples

@@ -68,8 +68,8 @@ class Ring {
 const ALL = {ok: 0, redirected: 1, s4: 2, s5: 3, rejected: 4, p50: 5, p99: 6, active: 7, waiting: 8},
   ALL_WIDTH = 9;
 const REQUESTS = [ALL.ok, ALL.redirected, ALL.s4, ALL.s5, ALL.rejected];
-const LIMIT = {atOnce: 0, later: 1, waiting: 2, inUse: 3, reasons: 4, p99: 12},
-  LIMIT_WIDTH = 13;
+const LIMIT = {atOnce: 0, later: 1, waiting: 2, inUse: 3, reasons: 4, p99: 14},
+  LIMIT_WIDTH = 15;
 const SERVER = {responses: 0, errors: 1, p99: 2, active: 3},
   SERVER_WIDTH = 4;
 const GRANTED = [LIMIT.atOnce, LIMIT.later];
@@ -82,8 +82,10 @@ const REASONS = {
   deadline_unreachable: 'they would wait too long',
   shed: 'its queue drops old requests',
   unavailable: 'its store is unavailable',
+  too_many_keys: 'its table of keys is full',
+  exceeds_capacity: 'they cost more than it can grant',
   disconnected: 'the client disconnected',
-  other: 'of other reasons'
+  closed: 'it is closed'
 };
 const DISCONNECTED = LIMIT.reasons + Object.keys(REASONS).indexOf('disconnected');
 const REJECTED = Object.keys(REASONS)
