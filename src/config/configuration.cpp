@@ -173,6 +173,30 @@ std::string source_text(key_part const& part) {
 
 }  // namespace
 
+std::string to_string(cost const& c) {
+    switch (c.what) {
+        case cost::kind::number:
+            break;
+        case cost::kind::header:
+            return "header " + c.name;
+        case cost::kind::bytes:
+            return "bytes";
+        case cost::kind::response_header:
+            return "response header " + c.name;
+        case cost::kind::response_bytes:
+            return "response bytes";
+    }
+    return std::to_string(c.number);
+}
+
+bool is_of_response(cost const& c) noexcept {
+    return c.what == cost::kind::response_header || c.what == cost::kind::response_bytes;
+}
+
+std::string to_string(status_range const& r) {
+    return r.first == r.last ? std::to_string(r.first) : fmt::format("{}xx", r.first / 100);
+}
+
 bool has_client(key_part const& part) {
     bool found = false;
     each_source(part,
@@ -185,6 +209,26 @@ std::string to_string(key_part const& part) {
     for (auto const& other : part.otherwise)
         text += " or " + source_text(other);
     return text;
+}
+
+weir::amount capacity_of(limit const& l) {
+    auto const of = [](weir::limiter_config const& rule) {
+        return weir::policy::any(rule).capacity();
+    };
+    auto least = l.is_unlimited ? cost::most : of(l.rule);
+    for (auto const& [key, rule] : l.overrides)
+        if (rule)
+            least = std::min(least, of(*rule));
+    return least;
+}
+
+std::string fault_of_cost(limit const& l) {
+    bool const is_number = l.cost.what == cost::kind::number;
+    auto const n = is_number ? l.cost.number : l.cost.estimate;
+    auto const most = capacity_of(l);
+    return n <= most ? ""
+                     : fmt::format("`{}` is {}, but the limit grants at most {} at once",
+                                   is_number ? "cost" : "estimate", n, most);
 }
 
 std::string rule_text(limit const& l) {
@@ -308,6 +352,14 @@ bool has_seats(weir::limiter_config const& rule) {
 
 bool is_adaptive(weir::limiter_config const& rule) {
     return has_part<weir::adaptive_options>(rule);
+}
+
+bool has_window(weir::limiter_config const& rule) {
+    if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
+        return std::ranges::all_of(all->parts, has_window);
+    return std::holds_alternative<weir::sliding_log_options>(rule.options) ||
+           std::holds_alternative<weir::sliding_window_options>(rule.options) ||
+           std::holds_alternative<weir::fixed_window_options>(rule.options);
 }
 
 bool are_of_one_kind(weir::limiter_config const& a, weir::limiter_config const& b) {

@@ -160,6 +160,39 @@ void each_source(key_part const& part, F f) {
         f(other);
 }
 
+/// The cost of a request in a limit: the number of permits that it takes.
+struct cost {
+    enum class kind : std::uint8_t {
+        number,           // `number`
+        header,           // the value of the header field `name`, if a trusted peer sent it
+        bytes,            // of the body
+        response_header,  // the value of the header field `name` of the upstream's response
+        response_bytes,   // of the body of the response, as far as the client received it
+    };
+    static constexpr weir::amount most = weir::max_amount;
+
+    kind what = kind::number;
+    weir::amount number = 1;
+    std::string name = {};
+    weir::amount estimate = 1;  // until the cost is known, and if it never is
+
+    friend bool operator==(cost const&, cost const&) = default;
+};
+/// `5`, `header X-Cost`, `response bytes`.
+[[nodiscard]] std::string to_string(cost const& c);
+/// Whether the cost is unknown until the response.
+[[nodiscard]] bool is_of_response(cost const& c) noexcept;
+
+/// Statuses of responses.
+struct status_range {
+    unsigned first = 0;
+    unsigned last = 0;
+
+    friend bool operator==(status_range const&, status_range const&) = default;
+};
+/// `401`, `4xx`.
+[[nodiscard]] std::string to_string(status_range const& r);
+
 using failure_mode = decltype(weir::shared_options::on_failure);
 /// `closed`, `open`, `local 0.25`.
 [[nodiscard]] std::string to_string(failure_mode const& mode);
@@ -198,6 +231,9 @@ struct limit {
     std::optional<std::string> priority;  // the header field that holds the class of a request
     bool dry_run = false;                 // decides and counts, but never delays or rejects
 
+    config::cost cost;
+    std::vector<status_range> count;  // only requests with such a response; empty: all
+
     std::string store;      // by name; empty: this process counts the limit
     std::string shared_as;  // the name in the store; empty: `name`
     weir::amount prefetch = 0;
@@ -207,6 +243,11 @@ struct limit {
 
 /// The largest number of bytes that the keys of the limit take without `max_memory`: an estimate.
 [[nodiscard]] double most_memory(limit const& l);
+
+/// The most permits that each rule of the limit can grant to one request.
+[[nodiscard]] weir::amount capacity_of(limit const& l);
+/// Reports a cost, or an estimate, that is above the capacity of the limit. Empty if there is none.
+[[nodiscard]] std::string fault_of_cost(limit const& l);
 
 /// The rule of the limit as the file has it, such as `100/1s` or `unlimited`.
 [[nodiscard]] std::string rule_text(limit const& l);
@@ -239,6 +280,9 @@ struct named_clients {
 [[nodiscard]] bool has_seats(weir::limiter_config const& rule);
 /// Whether the rule, or a part of it, adjusts its number of seats at run time.
 [[nodiscard]] bool is_adaptive(weir::limiter_config const& rule);
+/// Whether the rule gives back a permit exactly, whenever that is. A bucket does not: it may have been refilled
+/// meanwhile, so that a permit that comes back would be a second one.
+[[nodiscard]] bool has_window(weir::limiter_config const& rule);
 /// Whether a limiter with the rule `a` can be reconfigured to the rule `b`.
 [[nodiscard]] bool are_of_one_kind(weir::limiter_config const& a, weir::limiter_config const& b);
 
@@ -323,6 +367,7 @@ struct route {
     std::string upstream;             // by name; empty if `respond` is set
     std::optional<unsigned> respond;  // the status of a response by the proxy itself
     std::vector<std::string> limits;  // by name; a request gets permits from all or none
+    std::vector<std::pair<std::string, weir::amount>> costs;  // by limit; replaces its `cost`
     std::optional<weir::duration> upstream_timeout;
     // The bytes of a body that the proxy reads before it asks for a seat.
     std::int64_t body_buffer = 64 * 1024;

@@ -289,6 +289,44 @@ kind<std::optional<key_part>> part_of_key() {
         });
 }
 
+kind<cost> cost_of_request() {
+    return {fmt::format("a number from 1 to {}, `header NAME`, `bytes`, `response header NAME` or "
+                        "`response bytes`",
+                        cost::most),
+            [](toml::node const& node) -> std::optional<cost> {
+                if (auto const n = node.value_exact<std::int64_t>())
+                    return *n >= 1 && *n <= cost::most ? std::optional(cost{.number = *n})
+                                                       : std::nullopt;
+                auto const* const text = node.as_string();
+                if (!text)
+                    return std::nullopt;
+                for (auto const what : {cost::kind::bytes, cost::kind::response_bytes})
+                    if (text->get() == to_string(cost{.what = what}))
+                        return cost{.what = what};
+                for (auto const what : {cost::kind::header, cost::kind::response_header})
+                    if (auto name = behind(to_string(cost{.what = what}), text->get());
+                        name && is_token(*name))
+                        return cost{.what = what, .name = std::move(*name)};
+                return std::nullopt;
+            }};
+}
+
+kind<status_range> counted_status() {
+    return {"a status from 200 to 599, such as 401, or a class of them, such as `4xx`",
+            [](toml::node const& node) -> std::optional<status_range> {
+                auto const* const text = node.as_string();
+                bool const is_class =
+                    text && text->get().size() == 3 && text->get().ends_with("xx");
+                auto const n = is_class ? tool::number_of(text->get().substr(0, 1) + "00")
+                               : text   ? tool::number_of(text->get())
+                                        : node.value_exact<std::int64_t>();
+                if (!n || *n < 200 || *n > 599 || (text && text->get().size() != 3))
+                    return std::nullopt;
+                auto const first = static_cast<unsigned>(*n);
+                return status_range{first, is_class ? first + 99 : first};
+            }};
+}
+
 kind<std::string> value_of_field() {
     return of_text<std::string>(
         "text without control characters, and without spaces at its ends",

@@ -38,6 +38,10 @@ namespace config {
 [[nodiscard]] kind<tool::network> network();
 /// `total` gives an empty value.
 [[nodiscard]] kind<std::optional<key_part>> part_of_key();
+/// The cost of a request, without an estimate.
+[[nodiscard]] kind<cost> cost_of_request();
+/// A status of a response, or a class of them.
+[[nodiscard]] kind<status_range> counted_status();
 /// A value of a header field that a request can have: not empty, without spaces at its ends.
 [[nodiscard]] kind<std::string> value_of_field();
 /// Whether `text` is a token of HTTP, such as a method or the name of a header field.

@@ -109,9 +109,12 @@ private:
     void read_limit(table_reader& t);
     void read_key(table_reader& t, limit& l);
     void read_overrides(table_reader& t, limit& l);
+    void read_cost(table_reader& t, limit& l, bool ruled);
+    void read_count(table_reader& t, limit& l, bool ruled);
     void read_sharing(table_reader& t, limit& l, bool ruled);
     void read_route(table_reader& t);
     void read_conditions(table_reader& t, route& r);
+    void read_costs(table_reader& t, route& r);
     void read_changes(table_reader& t, field_changes& changes);
     void read_body(table_reader& t);
 
@@ -293,6 +296,8 @@ void file_reader::read_limit(table_reader& t) {
     if (l.priority && l.queue.order != weir::queue_order::priority)
         t.problem(t.at("priority"), "`priority` requires `order priority` in `queue`");
     t.get("dry_run", l.dry_run, flag());
+    read_cost(t, l, ruled);
+    read_count(t, l, ruled);
 
     if (t.get("store", l.store, text("the name of a store")))
         stores_.use(l.store, t.at("store"), fmt::format("limit `{}`", l.name));
@@ -375,6 +380,41 @@ void file_reader::read_overrides(table_reader& t, limit& l) {
         t.problem(t.at("overrides"), "`overrides` requires a `key` with one part");
 }
 
+void file_reader::read_cost(table_reader& t, limit& l, bool ruled) {
+    using kind = cost::kind;
+    t.get("cost", l.cost, cost_of_request());
+    auto& c = l.cost;
+    if (c.what == kind::header && made_.clients.trusted.empty())
+        t.problem(t.at("cost"), "`cost` by a header requires `trusted` in [clients]");
+    // The number of seats cannot change while they are in use.
+    bool const is_early = c.what == kind::number || c.what == kind::header;
+    if (ruled && !is_early && has_seats(l.rule))
+        t.problem(t.at("cost"), fmt::format("`cost` is `{}`, which requires a rate: the cost of "
+                                            "seats must be a number or `header NAME`",
+                                            to_string(c)));
+    t.get("estimate", c.estimate, number(1, cost::most));
+    if (t.has("estimate") && c.what == kind::number)
+        t.problem(t.at("estimate"), "`estimate` requires a `cost` other than a number");
+    if (auto const wrong = ruled ? fault_of_cost(l) : ""; !wrong.empty())
+        t.problem(t.at(t.has("estimate") ? "estimate" : "cost"), wrong);
+}
+
+void file_reader::read_count(table_reader& t, limit& l, bool ruled) {
+    t.list("count", counted_status(), [&](status_range r, position) { l.count.push_back(r); });
+    if (!t.has("count"))
+        return;
+    if (t.is_empty_list("count"))
+        t.problem(t.at("count"), "`count` has no status; leave it out to count all requests");
+    if (ruled && !has_window(l.rule))
+        t.problem(t.at("rule"),
+                  fmt::format("`rule` is `{}`, but `count` requires a rule with a window, such as "
+                              "`5/1min`, `5/1min sliding` or `5/1min fixed`: other rules cannot "
+                              "give back exactly what a request did not use",
+                              to_string(l.rule)));
+    if (t.has("store"))
+        t.problem(t.at("count"), "`store` and `count` exclude each other");
+}
+
 void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
     t.get("shared_as", l.shared_as, text("a name"));
     t.get("prefetch", l.prefetch, number(0, 500'000'000));
@@ -437,6 +477,7 @@ void file_reader::read_route(table_reader& t) {
     if (r.limits.size() > route::most_limits)
         t.problem(t.at("limits"), fmt::format("{} limits; at most {} are allowed", r.limits.size(),
                                               route::most_limits));
+    t.table("cost", [&](table_reader& of) { read_costs(of, r); });
     t.get("upstream_timeout", r.upstream_timeout, time(1ms));
     t.get("body_buffer", r.body_buffer, number(0, route::most_body_buffer));
     t.get("body_limit", r.body_limit, number(0, 1'000'000'000'000));
@@ -468,6 +509,21 @@ void file_reader::read_conditions(table_reader& t, route& r) {
                [&](std::string value, position) { condition.values.push_back(std::move(value)); });
         if (auto const* const all = node.as_array(); all && all->empty())
             t.problem(at, fmt::format("`{}` has no value", name));
+    });
+}
+
+void file_reader::read_costs(table_reader& t, route& r) {
+    t.all([&](std::string_view name, toml::node const& node) {
+        auto const at = node.source().begin;
+        auto const n = t.make(name, node, number(1, cost::most));
+        if (std::ranges::find(r.limits, name) == r.limits.end())
+            return t.problem(at, fmt::format("`{}` is not a limit of this route", name));
+        auto const of = std::ranges::find(made_.limits, name, &limit::name);
+        if (n && of != made_.limits.end() && *n > capacity_of(*of))
+            t.problem(at, fmt::format("`{}` is {}, but the limit grants at most {} at once", name,
+                                      *n, capacity_of(*of)));
+        if (n)
+            r.costs.emplace_back(name, *n);
     });
 }
 

@@ -58,6 +58,11 @@ public:
     }
     [[nodiscard]] bool has(std::string_view key) const { return table_.contains(key); }
 
+    [[nodiscard]] bool is_empty_list(std::string_view key) const {
+        auto const* const list = table_[key].as_array();
+        return list && list->empty();
+    }
+
     /// Reads the member `key`; returns whether it exists and is valid.
     template <class T, class Into>
     bool get(std::string_view key, Into& into, kind<T> const& what) {

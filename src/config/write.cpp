@@ -46,6 +46,9 @@ std::string value_text(tool::network const& n) {
 std::string value_text(key_part const& part) {
     return tool::quoted(to_string(part));
 }
+std::string value_text(status_range const& r) {
+    return r.first == r.last ? to_string(r) : tool::quoted(to_string(r));
+}
 std::string value_text(server const& s) {
     return value_text(s.address);
 }
@@ -203,6 +206,12 @@ void write(writer& w, limit const& l) {
     w.member("queue", text_of(l.queue), text_of(by_default.queue));
     w.member("priority", l.priority);
     w.member("dry_run", l.dry_run, by_default.dry_run);
+    if (auto const& c = l.cost; c.what != cost::kind::number)
+        w.line("cost", tool::quoted(to_string(c)));
+    else
+        w.member("cost", c.number, by_default.cost.number);
+    w.member("estimate", l.cost.estimate, by_default.cost.estimate);
+    w.member("count", l.count);
     w.member("store", l.store, by_default.store);
     w.member("shared_as", l.shared_as, by_default.shared_as);
     w.member("prefetch", l.prefetch, by_default.prefetch);
@@ -241,6 +250,12 @@ void write(writer& w, route const& r) {
     w.member("upstream", r.upstream, by_default.upstream);
     w.member("respond", r.respond);
     w.member("limits", r.limits);
+    if (!r.costs.empty()) {
+        std::vector<std::string> members;
+        for (auto const& [name, n] : r.costs)
+            members.push_back(fmt::format("{} = {}", tool::quoted(name), n));
+        w.line("cost", fmt::format("{{ {} }}", fmt::join(members, ", ")));
+    }
     w.member("upstream_timeout", r.upstream_timeout);
     w.member("body_buffer", r.body_buffer, by_default.body_buffer);
     w.member("body_limit", r.body_limit);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/amount.hpp>
 #include <weir/chain.hpp>
 #include <weir/error.hpp>
 #include <weir/outcome.hpp>
@@ -13,9 +14,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -88,6 +91,8 @@ struct entry {
 ///    request keeps its permits while it waits. If one of these limits rejects it, the gate refunds its permits.
 /// 3. Dry runs decide last, when all other limits have granted the request. They never delay it.
 ///
+/// A limit with a cost takes as many permits as the request costs, or an estimate until that is known: see `settle`.
+///
 /// The patience of a request covers all its waits together. It is the shortest patience of the limits, without dry
 /// runs.
 template <class World>
@@ -98,8 +103,12 @@ public:
     template <class Permit>
     using handler = typename World::template handler<Permit>;
 
+    /// The costs of requests in limits, by name, which replace the costs of these limits.
+    using costs = std::vector<std::pair<std::string, weir::amount>>;
+
     /// Creates a gate. In each group, the limits keep the order of `limits`. Permits may outlive the gate.
-    explicit gate(std::vector<std::shared_ptr<limit_type>> const& limits) {
+    explicit gate(std::vector<std::shared_ptr<limit_type>> const& limits,
+                  costs const& replaced = {}) {
         for (int const wanted : {0, 1, 2, 3}) {
             for (auto const& l : limits)
                 if (rank(*l) == wanted)
@@ -111,8 +120,12 @@ public:
         }
         if (chained_ == 1)
             chained_ = 0;
-        for (auto const& l : limits_)
+        for (auto const& l : limits_) {
             selections_.push_back(l->selection());
+            terms_.push_back(terms_of(l->configuration(), replaced));
+            has_costs_ = has_costs_ || terms_.back().cost != config::cost();
+            settles_ = settles_ || terms_.back().settles();
+        }
         bool has_patience = false;
         for (std::size_t i = 0; i != limits_.size(); ++i) {
             adaptive_ = adaptive_ || limits_[i]->is_adaptive();
@@ -133,6 +146,9 @@ public:
         e.patience = patience_;
         for (auto const& s : selections_)
             e.at.push_back(s->of(e.who));
+        if (has_costs_)
+            for (std::size_t i = 0; i != terms_.size(); ++i)
+                e.at[i].cost = terms_[i].cost_of(e.who);
         pass_unlimited(e);
         if (waits_for_chain(e) && !try_chain(e))
             return !waits();
@@ -214,6 +230,38 @@ public:
         }
     }
 
+    /// Corrects the permits of a granted request by its response with this status, 0 without a response. A limit that
+    /// does not count the status gets its permits back. From another limit the request takes more permits, or gives
+    /// some back, so that it has as many as `known(config::cost)` returns, if that is known. Call it each time that
+    /// more is known.
+    template <class Known>
+    void settle(entry_type& e, unsigned status, Known known) const noexcept {
+        if (!settles_)
+            return;
+        for (std::size_t i = 0; i != e.permits.size(); ++i) {
+            if (!e.permits[i])
+                continue;
+            if (!terms_[i].counts(status))
+                correct(e.permits[i], 0);
+            else if (std::optional<weir::amount> const n = known(terms_[i].cost))
+                correct(e.permits[i], *n);
+        }
+    }
+    /// Whether only the response decides what limit number `i` counts.
+    [[nodiscard]] bool is_by_response(std::size_t i) const noexcept {
+        return !terms_[i].count.empty() || config::is_of_response(terms_[i].cost);
+    }
+
+    /// Releases the seats of a request before its end.
+    void free_seats(entry_type& e) const noexcept {
+        for (std::size_t i = 0; i != e.permits.size(); ++i) {
+            if (!limits_[i]->has_seats())
+                continue;
+            e.permits[i].report(weir::outcome::success);
+            e.permits[i].leave();
+        }
+    }
+
     /// The limits, in the order in which a request passes them. Its permits have the same order.
     [[nodiscard]] std::vector<std::shared_ptr<limit_type>> const& all() const noexcept {
         return limits_;
@@ -222,6 +270,37 @@ public:
     [[nodiscard]] std::size_t strict() const noexcept { return strict_; }
 
 private:
+    // The part of a request that a limit counts.
+    struct terms {
+        config::cost cost;
+        std::vector<config::status_range> count;
+
+        [[nodiscard]] weir::amount cost_of(typename World::request_info const& who) const {
+            return cost.what == config::cost::kind::number
+                       ? cost.number
+                       : World::cost_of(cost, who);
+        }
+        [[nodiscard]] bool counts(unsigned status) const noexcept {
+            return count.empty() || std::ranges::any_of(count, [status](auto const& r) {
+                       return r.first <= status && status <= r.last;
+                   });
+        }
+        [[nodiscard]] bool settles() const noexcept {
+            return !count.empty() || cost.what == config::cost::kind::bytes ||
+                   config::is_of_response(cost);
+        }
+    };
+    static terms terms_of(config::limit const& l, costs const& replaced) {
+        auto const found = std::ranges::find(replaced, l.name, &costs::value_type::first);
+        return {found == replaced.end() ? l.cost : config::cost{.number = found->second}, l.count};
+    }
+    // If the memory for more permits is lacking, the estimate stays.
+    static void correct(weir::permit& p, weir::amount n) noexcept {
+        try {
+            p.settle(n);
+        } catch (std::exception const&) {}
+    }
+
     // The chain comes first, so that requests wait for it without permits.
     [[nodiscard]] static int rank(limit_type const& l) {
         if (l.configuration().dry_run)
@@ -298,9 +377,12 @@ private:
 
     std::vector<std::shared_ptr<limit_type>> limits_;  // chained, single, dry runs
     std::vector<std::shared_ptr<typename limit_type::selection_type const>> selections_;
-    std::size_t chained_ = 0;  // limits in the chain; 0 or more than 1
-    std::size_t strict_ = 0;   // limits that are not dry runs
+    std::size_t chained_ = 0;   // limits in the chain; 0 or more than 1
+    std::size_t strict_ = 0;    // limits that are not dry runs
+    std::vector<terms> terms_;  // of each limit
     bool adaptive_ = false;
+    bool has_costs_ = false;  // a limit has another cost than 1
+    bool settles_ = false;    // the permits of a limit may change after the grant
     weir::duration patience_ = weir::forever;
 };
 

@@ -40,11 +40,12 @@
 ///         using request_info = ...;    // the known properties of a request
 ///         using keys = ...;      // of(request_info), of(text in the configuration): the number of a key;
 ///                                // client_of(request_info): the client, if it is the key of the request
-///         using place = ...;     // of(request_info): the weir::request for the queue of a limit
+///         using place = ...;     // of(request_info, cost): the weir::request for the queue of a limit
 ///         using hash = ...;      // of the numbers of keys
 ///         using limit = ...;     // limiting::limit<world>, or a class derived from it
 ///         template <class Permit>
 ///         using handler = ...;   // of the decision on a waiting request: (error_code, Permit)
+///         static weir::amount cost_of(config::cost const&, request_info);  // of a cost that is not a number
 ///         static constexpr std::uint32_t shards = ...;  // of the limiters with keys
 ///     };
 namespace limiting {
@@ -147,15 +148,17 @@ public:
                 typename World::place place)
         : World::limit(c), limiter_(ex, c.rule, c.queue), link_(limiter_), place_(place) {}
 
-    weir::permit try_enter(request_info const& who, selected const&,
+    weir::permit try_enter(request_info const& who, selected const& at,
                            weir::error_code& ec) override {
-        return limiter_.try_enter(place_.of(who), ec);
+        return limiter_.try_enter(place_.of(who, at.cost), ec);
     }
-    void async_enter(request_info const& who, selected const&, weir::duration patience,
+    void async_enter(request_info const& who, selected const& at, weir::duration patience,
                      typename base::handler h) override {
-        limiter_.async_enter(place_.of(who), patience, std::move(h));
+        limiter_.async_enter(place_.of(who, at.cost), patience, std::move(h));
     }
-    typename base::link_type link(selected const&) const override { return link_; }
+    typename base::link_type link(selected const& at) const override {
+        return at.cost == 1 ? link_ : typename base::link_type(limiter_.with(at.cost));
+    }
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
@@ -198,13 +201,15 @@ public:
     }
     weir::permit try_enter(request_info const& who, selected const& at,
                            weir::error_code& ec) override {
-        return of(at).try_enter(at.key, place_.of(who), ec);
+        return of(at).try_enter(at.key, place_.of(who, at.cost), ec);
     }
     void async_enter(request_info const& who, selected const& at, weir::duration patience,
                      typename base::handler h) override {
-        of(at).async_enter(at.key, place_.of(who), patience, std::move(h));
+        of(at).async_enter(at.key, place_.of(who, at.cost), patience, std::move(h));
     }
-    typename base::link_type link(selected const& at) const override { return of(at).with(at.key); }
+    typename base::link_type link(selected const& at) const override {
+        return of(at).with(at.key, at.cost);
+    }
     void close() noexcept override {
         for (auto const& one : all())
             one->limiter.close();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/amount.hpp>
+
 #include "config/configuration.hpp"
 #include "tool/network_map.hpp"
 
@@ -27,6 +29,7 @@ struct selected {
     std::optional<std::uint32_t> by = {};  // the index of its override
     bool is_unlimited = false;             // the request passes without a permit
     rule_limiters* among = nullptr;  // the limiters of its rule; null for a limit without keys
+    weir::amount cost = 1;           // the permits that the request takes
 };
 
 /// Selects the limiters of requests within a limit, by a configuration of the limit. The cost does not depend on the

@@ -2,6 +2,9 @@
 
 #include <weir/error.hpp>
 
+#include "cost.hpp"
+
+#include <chrono>
 #include <utility>
 
 namespace proxy {
@@ -11,7 +14,9 @@ void turn_away(entry& e, limit const& at, unsigned status, char const* why) {
     e.status = status;
     e.rejected_by = &at;
     e.why = why;
-    e.retry_after = limiting::come_back_after(e.rejected.retry_after);
+    e.retry_after = e.rejected.ec == weir::errc::exceeds_capacity
+                        ? std::chrono::seconds()
+                        : limiting::come_back_after(e.rejected.retry_after);
 }
 
 char const* why(limit_text const& text, net::error_code ec) {
@@ -21,6 +26,8 @@ char const* why(limit_text const& text, net::error_code ec) {
         return "the rate limit store is unavailable";
     if (ec == weir::errc::too_many_keys)
         return "too many different clients";
+    if (ec == weir::errc::exceeds_capacity)
+        return "the request costs more than its limit can ever grant";
     bool const late = ec == weir::errc::timed_out || ec == weir::errc::deadline_unreachable;
     return late ? text.late : text.limited;
 }
@@ -31,7 +38,12 @@ void turn_away(entry& e) {
     // Not the client, but the proxy or its store is the reason.
     bool const of_proxy =
         e.rejected.ec == weir::errc::unavailable || e.rejected.ec == weir::errc::too_many_keys;
-    turn_away(e, at, of_proxy ? 503 : at.text().status, why(at.text(), e.rejected.ec));
+    bool const is_too_much = e.rejected.ec == weir::errc::exceeds_capacity;
+    turn_away(e, at,
+              of_proxy      ? 503
+              : is_too_much ? 429
+                            : at.text().status,
+              why(at.text(), e.rejected.ec));
 }
 
 }  // namespace
@@ -81,7 +93,7 @@ net::task<bool> gate::enter_again(entry& e, net::connection& client) const {
     again.permits.resize(all().size());
     for (std::size_t i = 0; i < all().size(); ++i) {
         auto& one = *all()[i];
-        if (one.has_seats() || e.at[i].is_unlimited)
+        if (one.has_seats() || e.at[i].is_unlimited || is_by_response(i))
             continue;
         auto& permit = again.permits[i] = one.try_enter(e.who, e.at[i], ignored);
         if (auto const trip = one.round_trip(); !permit && trip > weir::duration::zero())
@@ -96,6 +108,28 @@ net::task<bool> gate::enter_again(entry& e, net::connection& client) const {
         if (again.permits[i])
             e.permits[i] = std::move(again.permits[i]);
     co_return true;
+}
+
+void gate::hear(entry& e, http::answer_head const& answer) const noexcept {
+    e.answered = answer.status;
+    base::settle(e, e.answered, [&](config::cost const& c) { return cost_of_response(c, answer); });
+}
+
+void gate::answer(entry& e, unsigned status) const noexcept {
+    e.answered = status;
+}
+
+void gate::settle(entry& e, std::uint64_t sent,
+                  std::optional<std::uint64_t> received) const noexcept {
+    using kind = config::cost::kind;
+    bool const has_answer = e.answered != 0;
+    base::settle(e, e.answered, [&](config::cost const& c) -> std::optional<weir::amount> {
+        if (c.what == kind::response_bytes && has_answer)
+            return amount_of(sent);
+        if (c.what == kind::bytes && received)
+            return amount_of(*received);
+        return std::nullopt;
+    });
 }
 
 }  // namespace proxy

@@ -4,6 +4,7 @@
 #include <weir/outcome.hpp>
 #include <weir/time.hpp>
 
+#include "http/head.hpp"
 #include "limit.hpp"
 #include "limiting/gate.hpp"
 #include "net/asio.hpp"
@@ -27,8 +28,9 @@ struct entry : limiting::entry<world> {
     unsigned status = 0;  // of the rejection; 0 without one
     char const* why = nullptr;
     limit const* rejected_by = nullptr;  // also if the client disconnected there; owned by the plan
-    std::chrono::seconds retry_after{};
+    std::chrono::seconds retry_after{};  // 0: the limits never grant the request
     net::presence client = net::presence::here;  // otherwise it disconnected during the wait
+    unsigned answered = 0;  // the status of the response that the limits count; 0 before it
 
     /// The number of the limit that rejected the request; none if the store of the limit was unavailable.
     [[nodiscard]] std::optional<std::size_t> rejected_number() const noexcept {
@@ -61,6 +63,15 @@ public:
     /// only.
     [[nodiscard]] net::task<bool> enter_again(entry& e, net::connection& client) const;
 
+    /// The head of the upstream's response arrived: it decides what the limits count.
+    void hear(entry& e, http::answer_head const& answer) const noexcept;
+    /// The route itself responds with this status.
+    void answer(entry& e, unsigned status) const noexcept;
+    /// The request ended. The client got `sent` bytes of the response's body, and the proxy got `received` bytes of a
+    /// body without Content-Length.
+    void settle(entry& e, std::uint64_t sent, std::optional<std::uint64_t> received) const noexcept;
+
+    using base::free_seats;
     using base::report;
 
     /// The limits that a request must pass, in the order of its permits.

@@ -208,7 +208,7 @@ place_in_queue::place_in_queue(config::limit const& c)
       v4_prefix_(c.v4_prefix),
       v6_prefix_(c.v6_prefix) {}
 
-weir::request place_in_queue::standing_of(request_info const& who) const {
+weir::request place_in_queue::standing_of(request_info const& who, weir::amount cost) const {
     weir::standing how;
     if (fair_)
         how.flow = weir::client_key(who.client, v4_prefix_, v6_prefix_);
@@ -216,7 +216,7 @@ weir::request place_in_queue::standing_of(request_info const& who) const {
         for (auto const& f : who.request.fields)
             if (http::iequals(f.name, *priority_))
                 how.priority = limiting::priority_of(f.value);
-    return {1, how};
+    return {cost, how};
 }
 
 }  // namespace proxy

@@ -48,12 +48,13 @@ class place_in_queue {
 public:
     explicit place_in_queue(config::limit const& c);
 
-    [[nodiscard]] weir::request of(request_info const& who) const {
-        return fair_ || priority_ ? standing_of(who) : weir::request();
+    /// `cost` is the number of permits.
+    [[nodiscard]] weir::request of(request_info const& who, weir::amount cost) const {
+        return fair_ || priority_ ? standing_of(who, cost) : weir::request(cost);
     }
 
 private:
-    [[nodiscard]] weir::request standing_of(request_info const& who) const;
+    [[nodiscard]] weir::request standing_of(request_info const& who, weir::amount cost) const;
 
     bool fair_;  // the order is `fair`: clients take turns
     std::optional<std::string> priority_;

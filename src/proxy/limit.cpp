@@ -57,13 +57,13 @@ public:
         watch();
     }
 
-    weir::permit try_enter(request_info const& who, limiting::selected const&,
+    weir::permit try_enter(request_info const& who, limiting::selected const& at,
                            net::error_code& ec) override {
-        return limiter_.try_enter(asks_.of(who), ec);
+        return limiter_.try_enter(asks_.of(who, at.cost), ec);
     }
-    void async_enter(request_info const& who, limiting::selected const&, weir::duration patience,
+    void async_enter(request_info const& who, limiting::selected const& at, weir::duration patience,
                      handler h) override {
-        limiter_.async_enter(asks_.of(who), patience, std::move(h));
+        limiter_.async_enter(asks_.of(who, at.cost), patience, std::move(h));
     }
     // A request that waited for a reply of the store only was not above the limit: it gets 503, not 429.
     net::task<verdict<weir::permit>> enter(request_info const& who, limiting::selected const& at,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/amount.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
@@ -8,6 +9,7 @@
 #include <weir/time.hpp>
 
 #include "config/configuration.hpp"
+#include "cost.hpp"
 #include "key.hpp"
 #include "limiting/limit.hpp"
 #include "net/asio.hpp"
@@ -36,6 +38,9 @@ struct world {
     using place = place_in_queue;
     using hash = weir::key_hash;
     using limit = proxy::limit;
+    static weir::amount cost_of(config::cost const& c, request_info const& who) {
+        return proxy::cost_of(c, who);
+    }
     template <class Permit>
     using handler = on_turn<Permit>;
     static constexpr std::uint32_t shards = 16;

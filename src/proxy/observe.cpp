@@ -143,6 +143,8 @@ admin::answer set_rule(limit& l, std::string_view rule, std::string const& clien
         if (!config::are_of_one_kind(wanted.rule, l.configuration().rule))
             return {409, fmt::format("the rule is `{}`, but must be of the same kind as `{}`",
                                      to_string(wanted.rule), before)};
+        if (auto const wrong = config::fault_of_cost(wanted); !wrong.empty())
+            return {409, wrong};
         if (!wanted.store.empty())
             static_cast<void>(shared_rule_of(wanted));
         l.configure(wanted);

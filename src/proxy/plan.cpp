@@ -212,7 +212,7 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
     }
     if (auto const seats = to ? to->seats() : nullptr)
         limits.push_back(seats);
-    gate entrance(limits);
+    gate entrance(limits, c.costs);
     rate_header_writer const headers(entrance.limits(), configuration_.ratelimit_headers);
     return {c,
             c.upstream_timeout.value_or(configuration_.timeouts.upstream),

@@ -78,7 +78,10 @@ std::optional<rate_header_writer::rest> rate_header_writer::rest_of(std::size_t 
         return std::nullopt;
     auto const& l = *limits_[i].of;
     auto const of_limit = policy_for(i, e);
-    if (e.rejected_number() == i)
+    bool const is_here = e.rejected_number() == i;
+    if (is_here && e.retry_after == seconds::zero())
+        return std::nullopt;
+    if (is_here)
         return rest{i, of_limit.name, 0,
                     of_limit.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
     if (l.is_of_store() || i >= e.permits.size() || !e.permits[i])

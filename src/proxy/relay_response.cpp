@@ -31,6 +31,7 @@ net::task<> relay::download() {
     keep_alive_ = request.keep_alive && framing_ != http::framing::until_close &&
                   !shared_.draining && !cut_short;
     x_.record.status = x_.answer.status;
+    route_.entrance.hear(entered_, x_.answer);
     tell_of_limits();
     http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, shared_.date.now(),
                   route_.response_headers, x_.rate_headers);
@@ -145,6 +146,7 @@ net::task<bool> relay::send_answer() {
 net::task<> relay::switch_protocols() {
     auto const& how = route_.configuration.upgrade;
     x_.record.status = x_.answer.status;
+    route_.entrance.hear(entered_, x_.answer);
     tell_of_limits();
     http::compose_switch(x_.out, x_.answer, upgrade_, route_.response_headers, x_.rate_headers);
     x_.back.consume(x_.answer.size);
@@ -170,10 +172,7 @@ net::task<> relay::switch_protocols() {
 void relay::free_seats() noexcept {
     at_ = {};
     upstream_.free_place();
-    for (auto& permit : entered_.permits) {
-        permit.report(weir::outcome::success);
-        permit.leave();
-    }
+    route_.entrance.free_seats(entered_);
 }
 
 net::task<net::error_code> relay::receive_answer(std::optional<net::clock::time_point> end) {

@@ -10,6 +10,7 @@ namespace proxy {
 struct request_info {
     http::request_head const& request;
     boost::asio::ip::address const& client;
+    bool is_trusted = false;  // the peer may state the cost of the request
 };
 
 }  // namespace proxy

@@ -213,11 +213,15 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
             co_return conclude(failed, x.request.head, false);
         }
     }
-    entry entered({x.request.head, client});
+    bool const may_state_cost = is_trusted(p.configuration.clients, peer_);
+    entry entered({x.request.head, client, may_state_cost});
     if (!to.entrance.enter_at_once(entered))
         co_await wait(to, entered);
     auto end = conclude(what, x.request.head, x.request.body.done());
-    std::optional<weir::duration> waited;  // before the last attempt
+    if (what.what == action::answer)
+        to.entrance.answer(entered, end.say.status);
+    std::optional<weir::duration> waited;   // before the last attempt
+    std::optional<std::uint64_t> received;  // the bytes of a body of unknown length
     for (bool again = what.what != action::answer; again && entered.status == 0;) {
         relay way(shared_.for_relays, p, to, {client_, w.in}, x, clock, entered, what.protocol);
         auto const r = co_await way.run(name_);
@@ -233,10 +237,13 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         }
         if (r.reached == progress::idle)
             entered.give_back();
+        bool const has_length = x.request.head.body == http::framing::length;
+        received = has_length ? std::nullopt : std::optional(x.request.length);
         end = conclude(r, x.request.head, x.request.body.done());
         if (end.say.status >= 500)
             x.record.trouble = end.say.why;
     }
+    to.entrance.settle(entered, x.record.bytes, received);
     x.record.client = client;
     x.record.waited = entered.waited;
     x.record.rejected_by = entered.rejected_by;
@@ -267,7 +274,9 @@ net::task<failure> session::prepare_body(workspace& w, route const& to, body_clo
 }
 
 conclusion session::rejected(exchange& x, route const& to, entry const& entered) const {
-    problem say{entered.status, entered.why, entered.retry_after};
+    problem say{entered.status, entered.why};
+    if (entered.retry_after > std::chrono::seconds::zero())
+        say.retry_after = entered.retry_after;
     if (auto const by = entered.rejected_number())
         say.violated = to.entrance.limits()[*by]->quotas().name;
     return conclude(say, entered.client, x.request.head, x.request.body.done());

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <weir/amount.hpp>
 #include <weir/chain.hpp>
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/permit.hpp>
 
+#include "config/configuration.hpp"
 #include "keys.hpp"
 #include "limiting/gate.hpp"
 #include "limiting/limit.hpp"
@@ -32,9 +34,10 @@ struct arrival {
     std::uint64_t line = 0;  // its position in the log
     nanoseconds held{};      // service time
     std::array<std::uint32_t, most_keys> keys{};
-    std::uint32_t way = 0;    // number of its routes, one in each plan
-    bool overloaded = false;  // the service was overloaded: status 502 to 504
-    bool is_late = false;     // it arrived before `at`
+    std::uint32_t way = 0;     // number of its routes, one in each plan
+    bool overloaded = false;   // the service was overloaded: status 502 to 504
+    std::uint16_t status = 0;  // of the response; 0 if the log has none
+    bool is_late = false;      // it arrived before `at`
 };
 
 /// Selects the key of an arrival that selects a limiter.
@@ -73,15 +76,15 @@ struct place_of_arrivals {
     std::optional<std::size_t> fair = {};
     std::optional<std::size_t> priority = {};
 
-    [[nodiscard]] weir::request of(arrival const& a) const noexcept {
+    [[nodiscard]] weir::request of(arrival const& a, weir::amount cost) const noexcept {
         if (!fair && !priority) [[likely]]
-            return {};
+            return cost;
         weir::standing how;
         if (fair)
             how.flow = a.keys[*fair];
         if (priority)
             how.priority = static_cast<int>(a.keys[*priority]);
-        return {1, how};
+        return {cost, how};
     }
 };
 
@@ -126,6 +129,10 @@ struct world {
     using place = place_of_arrivals;
     using hash = steady_hash;
     using limit = limiting::limit<world>;
+    // A log has no other costs.
+    static weir::amount cost_of(config::cost const& c, arrival const&) noexcept {
+        return c.estimate;
+    }
     template <class Permit>
     using handler = on_turn;
     static constexpr std::uint32_t shards = 1;
@@ -140,6 +147,7 @@ struct visit {
     std::uint64_t number = 0;
     int attempts = 0;
     gate const* at = nullptr;
+    unsigned status = 0;       // of its response
     bool is_answered = false;  // its route answers it once the limits grant it
 };
 

@@ -26,7 +26,7 @@ struct world {
         static std::optional<std::array<std::uint8_t, 16>> client_of(client) { return {}; }
     };
     struct place {
-        static weir::request of(client) { return {}; }
+        static weir::request of(client, weir::amount cost) { return cost; }
     };
     template <class Permit>
     struct decided {
@@ -38,6 +38,7 @@ struct world {
     using request_info = client;
     using hash = weir::key_hash;
     using limit = limiting::limit<world>;
+    static weir::amount cost_of(config::cost const& c, client) { return c.estimate; }
     template <class Permit>
     using handler = decided<Permit>;
     static constexpr std::uint32_t shards = 1;

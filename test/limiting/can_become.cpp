@@ -17,15 +17,15 @@ using limiting::can_become;
 namespace {
 
 // Does not compile with another number of members: a new member needs a row in the table of `each_member`.
-constexpr std::size_t members = 18;
+constexpr std::size_t members = 20;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, is_unlimited, key, v4_prefix, v6_prefix, max_keys, max_memory,
-                 when_full, overrides, queue, priority, dry_run, store, shared_as, prefetch,
-                 timeout, on_failure] = l;
+                 when_full, overrides, queue, priority, dry_run, cost, count, store, shared_as,
+                 prefetch, timeout, on_failure] = l;
     static_assert(std::tuple_size_v<decltype(std::tie(
                       name, rule, is_unlimited, key, v4_prefix, v6_prefix, max_keys, max_memory,
-                      when_full, overrides, queue, priority, dry_run, store, shared_as, prefetch,
-                      timeout, on_failure))> == members);
+                      when_full, overrides, queue, priority, dry_run, cost, count, store, shared_as,
+                      prefetch, timeout, on_failure))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -70,6 +70,8 @@ BOOST_AUTO_TEST_CASE(each_member) {
         {"queue", after::goes_on, [](limit& l) { l.queue.max_waiting = 7; }},
         {"priority", after::begins_anew, [](limit& l) { l.priority = "Priority"; }},
         {"dry_run", after::goes_on, [](limit& l) { l.dry_run = true; }},
+        {"cost", after::goes_on, [](limit& l) { l.cost.number = 2; }},
+        {"count", after::goes_on, [](limit& l) { l.count = {{401, 401}}; }},
         {"store", after::begins_anew, [](limit& l) { l.store = "store"; }},
         {"shared_as", after::begins_anew, [](limit& l) { l.shared_as = "other"; }},
         {"prefetch", after::goes_on, [](limit& l) { l.prefetch = 5; }},

@@ -387,6 +387,87 @@ BOOST_FIXTURE_TEST_CASE(refunds_a_request_that_was_not_forwarded, limits) {
 }
 
 // A report releases only the adaptive seats.
+// A chain grants its requests in arrival order, so a limit with another order must not be a part of it.
+BOOST_FIXTURE_TEST_CASE(keeps_the_order_of_a_limit_beside_others, limits) {
+    add("rate", "5/60s");
+    add("classes", "1 seats", "order priority");
+    add("seats", "4 seats");
+    test_gate const gate(all);
+    visit holder(gate);
+    visit last(gate, {.priority = 6});
+    visit middle(gate, {.priority = 3});
+    visit first(gate, {.priority = 0});
+    pass(10ms);
+    holder.leave();
+    pass(10ms);
+    BOOST_TEST(first.is_in());
+    first.leave();
+    pass(10ms);
+    BOOST_TEST(middle.is_in());
+    BOOST_TEST(last.waits());
+    pass(2s);
+    BOOST_TEST(last.rejected_by() == "classes");
+}
+
+// The permits of the other limits come back with the amounts that were taken, wherever the request waited before.
+BOOST_AUTO_TEST_CASE(gives_back_exactly_what_it_held_if_the_last_limit_rejects) {
+    for (std::string const rule : {"10/60s", "10/60s sliding", "10/60s fixed", "10/60s bucket"})
+        for (bool const waits : {false, true}) {
+            BOOST_TEST_CONTEXT(rule << (waits ? ", after a wait" : "")) {
+                limits here;
+                auto& rate = here.add("rate", rule, "patience 5s");
+                auto& seats = here.add("seats", "7 seats", "patience 5s");
+                auto& lifo = here.add("lifo", "9 seats", "patience 5s order lifo");
+                auto& store = here.add_at_store("store", "1/1h");
+                test_gate const gate(here.all,
+                                     {{"rate", 4}, {"seats", 3}, {"lifo", 5}, {"store", 1}});
+                auto const free = [](test_limit& l) {
+                    weir::error_code ec;
+                    auto const none = l.try_enter({}, {.cost = 0}, ec);
+                    return none.remaining();
+                };
+                visit holder(gate);
+                BOOST_TEST(holder.is_in());
+                BOOST_TEST(free(store) == 0);
+                visit next(gate);
+                BOOST_TEST(next.waits());
+                BOOST_TEST(free(seats) == 1);
+                here.pass(waits ? 1s : 0s);
+                if (waits)
+                    holder.leave();
+                here.pass(6s);
+                BOOST_TEST(next.rejected_by() == (waits ? "store" : "lifo"));
+                BOOST_TEST(free(rate) == (rule == "10/60s bucket" ? 7 : 6));
+                BOOST_TEST(free(seats) == (waits ? 7 : 4));
+                BOOST_TEST(free(lifo) == (waits ? 9 : 4));
+            }
+        }
+}
+
+BOOST_AUTO_TEST_CASE(takes_the_cost_of_a_request_from_each_limit) {
+    for (bool const chained : {true, false}) {
+        limits here;
+        auto c = limit_of("rate", "10/60s", "patience 0s");
+        c.cost = {.what = config::cost::kind::header, .name = "X", .estimate = 4};
+        auto& rate = here.add(c);
+        if (chained)
+            here.add("seats", "9 seats", "patience 0s");
+        test_gate const gate(here.all, {{"seats", 2}});
+        visit const one(gate);
+        BOOST_TEST(in_use(rate) == 4);
+        visit const two(gate, {.cost = 6});
+        BOOST_TEST(in_use(rate) == 10);
+        visit const nothing(gate, {.cost = 0});
+        BOOST_TEST(nothing.is_in());
+        visit const three(gate, {.cost = 1});
+        BOOST_TEST(three.rejected_by() == "rate");
+        visit const four(gate, {.cost = 11});
+        BOOST_TEST((four.entry.rejected.ec == weir::errc::exceeds_capacity));
+        if (chained)
+            BOOST_TEST(in_use(static_cast<test_limit&>(*here.all[1])) == 6);
+    }
+}
+
 BOOST_FIXTURE_TEST_CASE(reports_to_adaptive_seats, limits) {
     auto& seats = add("seats", "1 seats");
     auto& adaptive = add("adaptive", "10 aimd min 1");

@@ -29,6 +29,8 @@ struct test_world {
     using timer = weir::testing::basic_timer<executor>;
     struct request_info {
         std::uint64_t client = 0;
+        std::optional<weir::amount> cost = {};
+        int priority = weir::standing().priority;
     };
     struct keys {
         [[nodiscard]] std::uint64_t of(request_info const& who) const noexcept {
@@ -55,10 +57,15 @@ struct test_world {
         }
     };
     struct place {
-        [[nodiscard]] weir::request of(request_info const&) const noexcept { return {}; }
+        [[nodiscard]] weir::request of(request_info const& who, weir::amount cost) const {
+            return {cost, {.priority = who.priority}};
+        }
     };
     using hash = weir::key_hash;
     using limit = limiting::limit<test_world>;
+    static weir::amount cost_of(config::cost const& c, request_info const& who) noexcept {
+        return who.cost.value_or(c.estimate);
+    }
     template <class Permit>
     using handler = std::function<void(weir::error_code, Permit)>;
     static constexpr std::uint32_t shards = 1;
@@ -80,7 +87,9 @@ using test_gate = limiting::gate<test_world>;
 /// A request at a gate. It waits if necessary.
 class visit {
 public:
-    explicit visit(test_gate const& gate, std::uint64_t client = 0) : entry({client}), gate_(gate) {
+    explicit visit(test_gate const& gate, std::uint64_t client = 0)
+        : visit(gate, test_world::request_info{.client = client}) {}
+    visit(test_gate const& gate, test_world::request_info who) : entry(who), gate_(gate) {
         decided_ = gate_.enter_at_once(entry);
         if (!decided_)
             wait();

@@ -165,6 +165,13 @@ BOOST_AUTO_TEST_CASE(cannot_change_the_kind_of_a_limit) {
     BOOST_TEST(some.limit().rule == "1/30s");
 }
 
+BOOST_AUTO_TEST_CASE(cannot_make_a_limit_reject_every_request) {
+    observed some("rule = \"9/30s\"\ncost = 5\n");
+    BOOST_TEST(some.set("5/30s").status == 200u);
+    BOOST_TEST(some.set("4/30s").status == 409u);
+    BOOST_TEST(some.limit().rule == "5/30s");
+}
+
 // Active requests are counted where they select the server.
 BOOST_AUTO_TEST_CASE(sees_the_seats_and_active_requests_of_servers) {
     auto const servers_of = [](std::string const& upstream) {

@@ -55,6 +55,8 @@ NEEDS_OF_KEY = {
     ("limit", "when_full"): {"key": "client"},
     ("limit", "overrides"): {"key": "client"},
     ("limit", "priority"): {"queue": "order priority"},
+    ("limit", "estimate"): {"cost": "response bytes", "rule": "1000000000000000/1s bucket"},
+    ("route", "cost"): {"limits": "everybody"},
     ("route", "respond"): {"upstream": None},
 }
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
@@ -235,7 +237,7 @@ class Configuration(unittest.TestCase):
             (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
-            (("limit",), {"priority": "Priority"}),
+            (("limit",), {"priority": "Priority"}), (("limit",), {"estimate": 5}), (("limit",), {"count": []}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
         ):
