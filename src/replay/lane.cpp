@@ -28,7 +28,7 @@ lane::lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lan
         std::vector<std::shared_ptr<limit>> its;
         for (auto const i : r.limits)
             its.push_back(limits_[i]);
-        routes_.push_back({gate(its), r.what.respond.has_value()});
+        routes_.push_back({gate(its, r.what.costs), r.what.respond});
     }
 }
 
@@ -45,6 +45,7 @@ lane::~lane() {
 void lane::add_limit(planned_limit const& l) {
     so_far_.rules.push_back({.text = l.text, .dry_run = l.what.dry_run, .rejected = {}});
     so_far_.holds = so_far_.holds || config::has_seats(l.what.rule);
+    counts_statuses_ = counts_statuses_ || !l.what.count.empty();
     std::optional<key_of_arrivals> key;
     if (l.per)
         key.emplace(slot_of(*l.per), keys_[slot_of(*l.per)]);
@@ -87,7 +88,8 @@ void lane::come(arrival const& a) {
         return answer(v);
     }
     v.at = &routes_[i].entrance;
-    v.is_answered = routes_[i].answers;
+    v.is_answered = routes_[i].respond.has_value();
+    v.status = routes_[i].respond.value_or(a.status);
     ask(v);
 }
 
@@ -171,6 +173,7 @@ void lane::answer(visit& v) {
     ++so_far_.answered;
     if (options_.details)
         ++so_far_.over_time.at(now_).granted;
+    settle(v);
     end(v);
 }
 
@@ -199,9 +202,11 @@ void lane::grant(visit& v) {
         ++so_far_.over_time.at(now_).granted;
     if (options_.watcher)
         options_.watcher({v.number, now_, waited, {}, 0});
-    if (!so_far_.holds)
+    if (!so_far_.holds && !counts_statuses_)
         return end(v);
-    so_far_.peak_in_use = std::max(so_far_.peak_in_use, ++in_use_);
+    ++in_use_;
+    if (so_far_.holds)
+        so_far_.peak_in_use = std::max(so_far_.peak_in_use, in_use_);
     ends_.push({now_ + v.entry.who.held, order_++, &v});
 }
 
@@ -239,7 +244,14 @@ void lane::leave(visit& v) {
     if (waiting_ != 0)
         is_busy_ = true;
     v.at->report(v.entry, v.entry.who.overloaded ? weir::outcome::dropped : weir::outcome::success);
+    settle(v);
     end(v);
+}
+
+// The log has no costs that only the response tells.
+void lane::settle(visit& v) const noexcept {
+    if (v.at)
+        v.at->settle(v.entry, v.status, [](config::cost const&) { return std::nullopt; });
 }
 
 visit& lane::new_visit() {

@@ -94,13 +94,14 @@ private:
     void answer(visit& v);
     void reject(visit& v);
     void leave(visit& v);
+    void settle(visit& v) const noexcept;
     [[nodiscard]] visit& new_visit();
     void end(visit& v) noexcept;
 
     stage stage_;
     struct route {
         gate entrance;
-        bool answers;  // responds without an upstream
+        std::optional<unsigned> respond;  // the status of a response without an upstream
     };
 
     std::vector<std::shared_ptr<limit>> limits_;  // in the order of the plan
@@ -110,7 +111,8 @@ private:
     lane_options options_;
 
     nanoseconds now_;
-    bool is_busy_ = false;  // a request waits, or a completion may have been posted
+    bool counts_statuses_ = false;  // a limit does
+    bool is_busy_ = false;          // a request waits, or a completion may have been posted
     std::uint64_t number_ = 0;
     std::uint64_t order_ = 0;
     std::uint64_t waiting_ = 0;

@@ -152,6 +152,7 @@ bool simulation::add(logs::entry const& e) {
     // From now on, a later line may contain a request that arrived before a released one.
     is_shifted_ = is_shifted_ || p.before != 0ns;
     p.request.line = traffic_.requests;
+    p.request.status = static_cast<std::uint16_t>(e.status);
     p.request.overloaded = e.status >= 502 && e.status <= 504;
     for (std::size_t k = 0; k != keys_.size(); ++k)
         p.request.keys[k] = keys_[k].of(e);

@@ -33,6 +33,7 @@ struct line {
     std::string target;
     std::string host = {};
     std::optional<nanoseconds> held = 0ns;
+    unsigned status = 200;
 };
 
 replay::outcome outcome_of(replay::plan const& p, std::vector<line> const& lines,
@@ -44,6 +45,7 @@ replay::outcome outcome_of(replay::plan const& p, std::vector<line> const& lines
         logs::entry entry;
         entry.at = begin + l.at;
         entry.held = l.held;
+        entry.status = l.status;
         for (std::size_t i = 0; i != sim.sources().size(); ++i) {
             using kind = logs::key_source::kind;
             auto const what = sim.sources()[i].what;
@@ -184,6 +186,34 @@ BOOST_AUTO_TEST_CASE(replace_rules_of_the_same_kind_and_key) {
     BOOST_TEST(rules() == "4/1s per path 1; 7/1s per client; 3 seats; 9/1s; ");
     p.replace(replay::rule::parse("5 seats per client"));
     BOOST_TEST(rules() == "5 seats per client; 4/1s per path 1; 7/1s per client; 3 seats; 9/1s; ");
+}
+
+// A permit comes back at the end of a request whose status does not count.
+BOOST_AUTO_TEST_CASE(may_have_costs_and_count_statuses) {
+    auto const costs = plan_of(
+        std::string(upstream) + limit("a", "10/1h") +
+        route("path = \"/dear\"\nlimits = \"a\"\ncost = { a = 4 }") + route("limits = \"a\""));
+    auto const some = outcome_of(
+        costs, {{0s, "/dear"}, {1s, "/dear"}, {2s, "/dear"}, {3s, "/"}, {4s, "/"}, {5s, "/"}});
+    BOOST_TEST(some.at_once == 4u);
+    BOOST_TEST(some.rejected == 2u);
+
+    auto const counts = plan_of(
+        std::string(upstream) +
+        "[[limit]]\nname = \"a\"\nrule = \"2/1h\"\ncount = [401, 404]\n"
+        "queue = \"patience 0s\"\n" +
+        "[[route]]\npath = \"/trap\"\nrespond = 404\nlimits = \"a\"\n" + route("limits = \"a\""));
+    auto const logins = [&](std::vector<line> const& lines) {
+        return outcome_of(counts, lines).rejected;
+    };
+    auto const at = [](nanoseconds when, unsigned status, nanoseconds held = 0ns) {
+        return line{when, "/", {}, held, status};
+    };
+    BOOST_TEST(logins({at(0s, 200), at(1s, 200), at(2s, 302), at(3s, 0), at(4s, 500)}) == 0u);
+    BOOST_TEST(logins({at(0s, 401), at(1s, 200), at(2s, 401), at(3s, 200), at(4s, 401)}) == 2u);
+    // Two requests are not answered yet.
+    BOOST_TEST(logins({at(0s, 200, 5s), at(1s, 200, 5s), at(4s, 200), at(5s, 401)}) == 1u);
+    BOOST_TEST(logins({{0s, "/trap"}, {1s, "/trap"}, at(2s, 200)}) == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
