@@ -13,6 +13,8 @@ namespace http {
 namespace {
 
 constexpr std::string_view via = "Via: 1.1 weir-proxy\r\n";
+constexpr std::string_view forwarded_proto = "X-Forwarded-Proto";
+constexpr std::string_view forwarded_host = "X-Forwarded-Host";
 
 class decimal {
 public:
@@ -73,22 +75,37 @@ void add_all(std::string& out, field_changes const& changes) {
 
 }  // namespace
 
-void compose(std::string& out, request_head const& request, std::string_view client,
-             std::string_view upstream, field_changes const& changes, std::string_view upgrade) {
+void compose(std::string& out, request_head const& request, forwarding const& how,
+             field_changes const& changes) {
     out.assign(request.method_name).append(" ").append(request.target).append(" HTTP/1.1\r\n");
-    add(out, "Host", request.host.empty() ? upstream : request.host);
-    for (auto const& f : request.fields)
-        if (f.goes_on && !is_forwarded_for(f) && stays(f.name, changes))
+    add(out, "Host", request.host.empty() ? how.upstream : request.host);
+    bool has_proto = false;
+    bool has_host = false;
+    for (auto const& f : request.fields) {
+        if (!f.goes_on || is_forwarded_for(f))
+            continue;
+        bool const names_proto = iequals(f.name, forwarded_proto);
+        bool const names_host = iequals(f.name, forwarded_host);
+        if ((names_proto || names_host) && !how.is_trusted)
+            continue;
+        has_proto |= names_proto;
+        has_host |= names_host;
+        if (stays(f.name, changes))
             add(out, f.name, f.value);
+    }
+    if (!has_proto && stays(forwarded_proto, changes))
+        add(out, forwarded_proto, "http");  // the only protocol of the proxy's clients
+    if (!has_host && !request.host.empty() && stays(forwarded_host, changes))
+        add(out, forwarded_host, request.host);
     add_all(out, changes);
     // All values go into one line, because some servers read only one line.
     out.append("X-Forwarded-For: ");
     for (auto const& f : request.fields)
         if (f.goes_on && is_forwarded_for(f))
             out.append(f.value).append(", ");
-    out.append(client).append("\r\n").append(via);
+    out.append(how.peer).append("\r\n").append(via);
     add_framing(out, request.body, request.length);
-    add_upgrade(out, upgrade);
+    add_upgrade(out, how.upgrade);
     out.append("\r\n");
 }
 

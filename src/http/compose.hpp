@@ -20,11 +20,18 @@ struct field_changes {
     std::vector<std::string> remove;
 };
 
-/// Writes the header of a request for the upstream. `upstream` is the Host for a request without one. If `upgrade` is
-/// not empty, the header asks for this protocol.
-void compose(std::string& out, request_head const& request, std::string_view client,
-             std::string_view upstream, field_changes const& changes = {},
-             std::string_view upgrade = {});
+/// How a request is forwarded.
+struct forwarding {
+    std::string_view peer;          // the last entry of X-Forwarded-For
+    bool is_trusted = false;        // the peer may set X-Forwarded-Proto and X-Forwarded-Host
+    std::string_view upstream;      // the Host of a request without one
+    std::string_view upgrade = {};  // the protocol to ask for; empty: none
+};
+
+/// Writes the header of a request for the upstream. A trusted peer may state X-Forwarded-Proto and X-Forwarded-Host;
+/// otherwise they describe the request itself.
+void compose(std::string& out, request_head const& request, forwarding const& how,
+             field_changes const& changes = {});
 
 /// The framing of the response's body for a client of this version.
 [[nodiscard]] framing framing_for(unsigned version, answer_head const& answer) noexcept;

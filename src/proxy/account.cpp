@@ -23,11 +23,10 @@ void account::expects(exchange& x) const {
 
 void account::begins(exchange& x, std::string_view line) {
     ++counts_.requests;
-    if (!log_)
-        return;
-    x.record.line = x.kept.line.assign(line);
     take_request_id(x.request.head, x.kept.id, ids_);
     x.record.id = x.kept.id;
+    if (log_)
+        x.record.line = x.kept.line.assign(line);
 }
 
 void account::comes_from(exchange& x, boost::asio::ip::address const& client) const {

@@ -77,8 +77,8 @@ public:
 
     /// Called when the first bytes arrive: begins the exchange's record.
     void expects(exchange& x) const;
-    /// Called when the head is complete: counts the request, and keeps its first line and its id for the log. The
-    /// upstream gets the same id.
+    /// Called when the head is complete: counts the request, gives it an id, which the upstream gets, too, and keeps
+    /// its first line for the log.
     void begins(exchange& x, std::string_view line);
     /// Called if a trusted peer names another client: keeps its address for the log.
     void comes_from(exchange& x, boost::asio::ip::address const& client) const;

@@ -38,9 +38,13 @@ relay::relay(shared const& s, plan const& p, route const& r, side client, exchan
       entered_(entered),
       upgrade_(upgrade) {}
 
-net::task<relayed> relay::run(std::string_view client_name) {
-    http::compose(x_.out, x_.request.head, client_name, route_.to->servers().front()->name(),
-                  route_.request_headers, upgrade_);
+net::task<relayed> relay::run(std::string_view peer, bool is_trusted) {
+    http::compose(x_.out, x_.request.head,
+                  {.peer = peer,
+                   .is_trusted = is_trusted,
+                   .upstream = route_.to->servers().front()->name(),
+                   .upgrade = upgrade_},
+                  route_.request_headers);
     shared_.dog.add(*this);
 
     at_ = route_.to->choose();

@@ -41,8 +41,9 @@ public:
           body_clock& clock, entry& entered, std::string_view upgrade);
 
     /// Completes when the response was sent or cannot be sent. On a failure before the first byte of a response, the
-    /// caller must send one: `relayed::said`.
-    net::task<relayed> run(std::string_view client_name);
+    /// caller must send one: `relayed::said`. `peer` is the other end of the client's connection; the proxy may trust
+    /// it to state the protocol and the host of the request.
+    net::task<relayed> run(std::string_view peer, bool is_trusted);
 
 private:
     // The body of the request.

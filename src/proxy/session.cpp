@@ -224,7 +224,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     std::optional<std::uint64_t> received;  // the bytes of a body of unknown length
     for (bool again = what.what != action::answer; again && entered.status == 0;) {
         relay way(shared_.for_relays, p, to, {client_, w.in}, x, clock, entered, what.protocol);
-        auto const r = co_await way.run(name_);
+        auto const r = co_await way.run(name_, is_trusted(p.configuration.clients, peer_));
         x.record.server = r.server;
         to.entrance.report(entered, outcome_of(r));
         // A wait that ends at once would not end with a seat.

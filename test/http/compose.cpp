@@ -18,11 +18,14 @@ using std::operator""s;
 
 constexpr std::string_view date = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-std::string request(std::string_view text) {
+constexpr http::forwarding as_usual{.peer = "192.0.2.1", .upstream = "upstream:9000"};
+
+std::string request(std::string_view text, http::forwarding const& how = as_usual,
+                    http::field_changes const& changes = {}) {
     http::request_head r;
     BOOST_REQUIRE(!http::parse(text, r));
     std::string out = "previous content";
-    http::compose(out, r, "192.0.2.1", "upstream:9000");
+    http::compose(out, r, how, changes);
     return out;
 }
 
@@ -43,13 +46,15 @@ BOOST_AUTO_TEST_CASE(is_forwarded) {
     BOOST_TEST(request("GET /a?b HTTP/1.1\r\nAccept: x\r\nHost: test:81\r\nCookie: a\r\n"
                        "cookie:b\r\nConnection: close, x-mine\r\nX-Mine: 1\r\n\r\n") ==
                "GET /a?b HTTP/1.1\r\nHost: test:81\r\nAccept: x\r\nCookie: a\r\ncookie: b\r\n"
+               "X-Forwarded-Proto: http\r\nX-Forwarded-Host: test:81\r\n"
                "X-Forwarded-For: 192.0.2.1\r\nVia: 1.1 weir-proxy\r\n\r\n");
 }
 
 BOOST_AUTO_TEST_CASE(has_a_host) {
-    auto const tail = "X-Forwarded-For: 192.0.2.1\r\nVia: 1.1 weir-proxy\r\n\r\n"s;
+    auto const end = "X-Forwarded-For: 192.0.2.1\r\nVia: 1.1 weir-proxy\r\n\r\n"s;
+    auto const tail = "X-Forwarded-Proto: http\r\nX-Forwarded-Host: test\r\n" + end;
     BOOST_TEST(request("GET / HTTP/1.0\r\n\r\n") ==
-               "GET / HTTP/1.1\r\nHost: upstream:9000\r\n" + tail);
+               "GET / HTTP/1.1\r\nHost: upstream:9000\r\nX-Forwarded-Proto: http\r\n" + end);
     BOOST_TEST(request("GET / HTTP/1.0\r\nHost: test\r\n\r\n") ==
                "GET / HTTP/1.1\r\nHost: test\r\n" + tail);
     BOOST_TEST(request("GET http://test/a HTTP/1.0\r\n\r\n") ==
@@ -74,7 +79,8 @@ BOOST_AUTO_TEST_CASE(has_rewritten_framing) {
              {"transfer-encoding:CHUNKED\r\n", "Transfer-Encoding: chunked\r\n"},
          })
         BOOST_TEST(request("POST / HTTP/1.1\r\nHost: test\r\n"s.append(field).append("\r\n")) ==
-                   "POST / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
+                   "POST / HTTP/1.1\r\nHost: test\r\nX-Forwarded-Proto: http\r\n"
+                   "X-Forwarded-Host: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
                    "Via: 1.1 weir-proxy\r\n"s.append(goes_on)
                        .append("\r\n"));
 }
@@ -83,13 +89,46 @@ BOOST_AUTO_TEST_CASE(has_one_line_of_x_forwarded_for) {
     BOOST_TEST(request("GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 10.0.0.1, 10.0.0.2\r\n"
                        "A: b\r\nx-forwarded-for: 10.0.0.3\r\n\r\n") ==
                "GET / HTTP/1.1\r\nHost: test\r\nA: b\r\n"
+               "X-Forwarded-Proto: http\r\nX-Forwarded-Host: test\r\n"
                "X-Forwarded-For: 10.0.0.1, 10.0.0.2, 10.0.0.3, 192.0.2.1\r\n"
                "Via: 1.1 weir-proxy\r\n\r\n");
     // A field that Connection names is not forwarded.
     BOOST_TEST(request("GET / HTTP/1.1\r\nHost: test\r\nConnection: X-Forwarded-For\r\n"
                        "X-Forwarded-For: 10.0.0.1\r\n\r\n") ==
-               "GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
+               "GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-Proto: http\r\n"
+               "X-Forwarded-Host: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
                "Via: 1.1 weir-proxy\r\n\r\n");
+}
+
+// A client that is not trusted could else make the service believe that it uses https, or another host.
+BOOST_AUTO_TEST_CASE(describes_the_request_of_the_client_unless_a_trusted_peer_does) {
+    auto const of = [](std::string_view fields, bool is_trusted,
+                       http::field_changes const& changes = {}) {
+        auto how = as_usual;
+        how.is_trusted = is_trusted;
+        auto const all = request(
+            "GET / HTTP/1.1\r\nHost: test:81\r\n"s.append(fields).append("\r\n"), how, changes);
+        constexpr std::string_view start = "GET / HTTP/1.1\r\nHost: test:81\r\n";
+        BOOST_REQUIRE(all.starts_with(start));
+        return all.substr(start.size(), all.find("X-Forwarded-For") - start.size());
+    };
+    auto const own = "X-Forwarded-Proto: http\r\nX-Forwarded-Host: test:81\r\n"s;
+    auto const theirs = "x-forwarded-proto: https\r\nX-FORWARDED-HOST: a.example, b.example\r\n"s;
+    BOOST_TEST(of("", false) == own);
+    BOOST_TEST(of("", true) == own);
+    BOOST_TEST(of(theirs, false) == own);
+    BOOST_TEST(of(theirs, true) == theirs);
+    BOOST_TEST(of("X-Forwarded-Proto: https\r\n", true) ==
+               "X-Forwarded-Proto: https\r\nX-Forwarded-Host: test:81\r\n");
+    // A field that Connection names is not forwarded.
+    BOOST_TEST(of("Connection: x-forwarded-proto\r\nX-Forwarded-Proto: https\r\n", true) == own);
+    // Changes of the configuration replace the fields of both.
+    http::field_changes changes;
+    changes.add.emplace_back("X-Forwarded-Proto", "https");
+    changes.remove.emplace_back("X-Forwarded-Host");
+    for (bool const is_trusted : {false, true})
+        for (auto const& fields : {std::string(), theirs})
+            BOOST_TEST(of(fields, is_trusted, changes) == "X-Forwarded-Proto: https\r\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

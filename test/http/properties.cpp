@@ -55,7 +55,8 @@ private:
                  "Connection: close\r\n", "Connection: keep-alive, X-A\r\n",
                  "Connection: date, host, content-length\r\n", "Upgrade: h2c\r\n",
                  "Expect: 100-continue\r\n", "X-Forwarded-For: 10.0.0.1\r\n",
-                 "x-forwarded-for: 10.0.0.2, 10.0.0.3\r\n", "TE: trailers\r\n", "Via: 1.0 a\r\n",
+                 "x-forwarded-for: 10.0.0.2, 10.0.0.3\r\n", "X-Forwarded-Proto: https\r\n",
+                 "x-forwarded-host: a\r\n", "TE: trailers\r\n", "Via: 1.0 a\r\n",
                  "Cookie: b=c; a=\"%62\"\r\n", "Connection: cookie\r\n",
                  "Authorization: Bearer e30.eyJhIjoxfQ.\r\n"});
         if (random_.one_in(50))

@@ -261,7 +261,7 @@ inline bool request(std::string_view bytes, http::underscores names, cuts how) {
     must(head.size == size, "a header has another size");
 
     std::string sent;
-    http::compose(sent, head, "192.0.2.1", "upstream:80");
+    http::compose(sent, head, {.peer = "192.0.2.1", .upstream = "upstream:80"});
     auto const [first, plain] = plain_head(sent);
     must(first == std::string(head.method_name).append(" ").append(head.target).append(" HTTP/1.1"),
          "a request has another first line");
@@ -283,9 +283,12 @@ inline bool request(std::string_view bytes, http::underscores names, cuts how) {
              "a name with an underscore is forwarded");
         if (lower(name) == "x-forwarded-for")
             clients += value + ", ";
-        else
+        else if (lower(name) != "x-forwarded-proto" && lower(name) != "x-forwarded-host")
             expected.emplace_back(name, value);
     }
+    expected.emplace_back("X-Forwarded-Proto", "http");
+    if (!head.host.empty())
+        expected.emplace_back("X-Forwarded-Host", head.host);
     expected.emplace_back("X-Forwarded-For", clients + "192.0.2.1");
     expected.emplace_back("Via", "1.1 weir-proxy");
 

@@ -50,6 +50,19 @@ constexpr std::string_view other = "PROXY TCP6 2001:db8::1 2001:db8::2 1000 80\r
 
 BOOST_AUTO_TEST_SUITE(a_balancer)
 
+// The balancer forwards bytes of the client, which the balancer need not understand.
+BOOST_FIXTURE_TEST_CASE(does_not_vouch_for_the_fields_of_the_client, behind_a_balancer) {
+    auto const forged = "GET / HTTP/1.1\r\nHost: test\r\nX-Forwarded-Proto: https\r\n\r\n";
+    auto connection = proxy.connect("10.0.0.1");
+    connection.send(one);
+    BOOST_TEST(client_of(connection, forged) == "192.0.2.1");
+    BOOST_TEST(field_of(proxy.upstream.requests.back(), "X-Forwarded-Proto") == "http");
+    auto trusted = proxy.connect("10.0.0.1");
+    trusted.send("PROXY TCP4 10.0.0.7 10.0.0.9 1000 80\r\n");
+    BOOST_TEST(client_of(trusted, forged) == "10.0.0.7");
+    BOOST_TEST(field_of(proxy.upstream.requests.back(), "X-Forwarded-Proto") == "https");
+}
+
 BOOST_FIXTURE_TEST_CASE(names_the_client_once_per_connection, behind_a_balancer) {
     auto connection = proxy.connect("10.0.0.1");
     connection.send(one);

@@ -116,13 +116,17 @@ class Log(ProxyTest):
             client.ask("/", fields="X-Request-Id: bad one\r\nX-Request-Id: good\r\nX-Request-Id: other\r\n")
             self.assertEqual(seen(), ["good"])
 
-    def test_without_a_log_no_id_is_added(self):
+    def test_without_a_log_requests_have_ids_too(self):
         proxy = self.start()
         with Client(proxy.port) as client:
-            client.ask("/")
-            self.assertNotIn("x-request-id", dict(self.upstream.requests[-1].fields))
-            client.ask("/", fields="X-Request-Id: a b\r\n")
-            self.assertEqual(dict(self.upstream.requests[-1].fields)["x-request-id"], "a b")
+            ids = []
+            for fields in ("", "", "X-Request-Id: a b\r\n", "X-Request-Id: a-b\r\n"):
+                client.ask("/", fields=fields)
+                ids.append(dict(self.upstream.requests[-1].fields)["x-request-id"])
+            for made in ids[:3]:
+                self.assertRegex(made, "^[0-9a-f]{32}$")
+            self.assertEqual(ids[3], "a-b")
+            self.assertEqual(len(set(ids)), 4)
 
     def test_a_reload_changes_the_format(self):
         config = f'access_log = "{self.log}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'

@@ -76,6 +76,16 @@ class Origin(ProxyTest):
         self.who(proxy, "X-Forwarded-For: 192.0.2.1\r\n")
         self.assertEqual(dict(self.upstream.requests[0].fields)["x-forwarded-for"], "192.0.2.1, 127.0.0.2")
 
+    def test_only_a_trusted_peer_sets_the_protocol_and_the_host(self):
+        proxy = self.start_with(TRUSTED + SHOP)
+        fields = "X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\n"
+        for source, sent in (("127.0.0.2", ("https", "shop.example")), ("127.0.0.9", ("http", "test"))):
+            self.who(proxy, fields, source=source)
+            seen = self.upstream.requests[-1].fields
+            names = [name for name, _ in seen]
+            self.assertEqual((dict(seen)["x-forwarded-proto"], dict(seen)["x-forwarded-host"]), sent)
+            self.assertEqual((names.count("x-forwarded-proto"), names.count("x-forwarded-host")), (1, 1))
+
     def test_the_log_names_the_client(self):
         proxy = self.start_with('access_log = "-"\n' + TRUSTED + SHOP)
         self.who(proxy, "X-Forwarded-For: 192.0.2.1\r\n")
