@@ -302,7 +302,7 @@ struct shared_rule {
 
 struct field {
     std::string name;
-    std::string value;
+    std::string value;  // with variables, such as {client}
 
     friend bool operator==(field const&, field const&) = default;
 };

@@ -1,6 +1,7 @@
 #include "kinds.hpp"
 
 #include "http/characters.hpp"
+#include "http/field_changes.hpp"
 #include "http/head.hpp"
 #include "http/path.hpp"
 #include "tool/text.hpp"
@@ -345,7 +346,10 @@ kind<std::string> token(std::string expected) {
 
 kind<std::string> field_value() {
     return of_text<std::string>("text without control characters", [](std::string_view found) {
-        return has_control(found) ? std::nullopt : std::optional(std::string(found));
+        if (has_control(found))
+            return std::optional<std::string>();
+        static_cast<void>(http::value_of(found));  // checks the variables
+        return std::optional(std::string(found));
     });
 }
 

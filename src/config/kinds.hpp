@@ -47,6 +47,7 @@ namespace config {
 /// Whether `text` is a token of HTTP, such as a method or the name of a header field.
 [[nodiscard]] bool is_token(std::string_view text);
 [[nodiscard]] kind<std::string> token(std::string expected);
+/// A value of an added field, from which `http::value_of` makes its parts.
 [[nodiscard]] kind<std::string> field_value();
 
 [[nodiscard]] kind<forwarded_by> way_of_forwarding();

@@ -4,7 +4,6 @@
 
 #include <boost/beast/http/status.hpp>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -62,21 +61,10 @@ bool is_forwarded_for(field const& f) {
     return iequals(f.name, "x-forwarded-for");
 }
 
-bool stays(std::string_view name, field_changes const& changes) {
-    auto const same = [&](std::string_view other) { return iequals(name, other); };
-    return std::ranges::none_of(changes.remove, same) &&
-           std::ranges::none_of(changes.add, [&](auto const& f) { return same(f.first); });
-}
-
-void add_all(std::string& out, field_changes const& changes) {
-    for (auto const& [name, value] : changes.add)
-        add(out, name, value);
-}
-
 }  // namespace
 
 void compose(std::string& out, request_head const& request, forwarding const& how,
-             field_changes const& changes) {
+             changes_of_message const& changes) {
     out.assign(request.method_name).append(" ").append(request.target).append(" HTTP/1.1\r\n");
     add(out, "Host", request.host.empty() ? how.upstream : request.host);
     bool has_proto = false;
@@ -90,14 +78,14 @@ void compose(std::string& out, request_head const& request, forwarding const& ho
             continue;
         has_proto |= names_proto;
         has_host |= names_host;
-        if (stays(f.name, changes))
+        if (changes.keep(f.name))
             add(out, f.name, f.value);
     }
-    if (!has_proto && stays(forwarded_proto, changes))
+    if (!has_proto && changes.keep(forwarded_proto))
         add(out, forwarded_proto, "http");  // the only protocol of the proxy's clients
-    if (!has_host && !request.host.empty() && stays(forwarded_host, changes))
+    if (!has_host && !request.host.empty() && changes.keep(forwarded_host))
         add(out, forwarded_host, request.host);
-    add_all(out, changes);
+    changes.write_to(out);
     // All values go into one line, because some servers read only one line.
     out.append("X-Forwarded-For: ");
     for (auto const& f : request.fields)
@@ -116,12 +104,12 @@ framing framing_for(unsigned version, answer_head const& answer) noexcept {
 }
 
 void compose(std::string& out, answer_head const& answer, framing body, unsigned version,
-             bool keep_alive, std::string_view date, field_changes const& changes,
+             bool keep_alive, std::string_view date, changes_of_message const& changes,
              std::string_view lines) {
     add_status(out, answer.status, answer.reason);
     bool dated = false;
     for (auto const& f : answer.fields) {
-        if (!f.goes_on || !stays(f.name, changes))
+        if (!f.goes_on || !changes.keep(f.name))
             continue;
         add(out, f.name, f.value);
         dated |= f.id == beast::field::date;
@@ -129,7 +117,7 @@ void compose(std::string& out, answer_head const& answer, framing body, unsigned
     if (answer.status >= 200) {
         if (!dated)
             add(out, "Date", date);
-        add_all(out, changes);
+        changes.write_to(out);
         out.append(lines).append(via);
         add_framing(out, body, answer.length);
         add_connection(out, version, keep_alive);
@@ -138,23 +126,23 @@ void compose(std::string& out, answer_head const& answer, framing body, unsigned
 }
 
 void compose_switch(std::string& out, answer_head const& answer, std::string_view upgrade,
-                    field_changes const& changes, std::string_view lines) {
+                    changes_of_message const& changes, std::string_view lines) {
     add_status(out, answer.status, answer.reason);
     for (auto const& f : answer.fields)
-        if (f.goes_on && stays(f.name, changes))
+        if (f.goes_on && changes.keep(f.name))
             add(out, f.name, f.value);
-    add_all(out, changes);
+    changes.write_to(out);
     out.append(lines).append(via);
     add_upgrade(out, upgrade);
     out.append("\r\n");
 }
 
 void compose(std::string& out, own_response const& answer, unsigned version, bool keep_alive,
-             std::string_view date, field_changes const& changes) {
+             std::string_view date, changes_of_message const& changes) {
     add_status(out, answer.status,
                beast::obsolete_reason(static_cast<beast::status>(answer.status)));
     auto const add_own = [&](std::string_view name, std::string_view value) {
-        if (stays(name, changes))
+        if (changes.keep(name))
             add(out, name, value);
     };
     add_own("Date", date);
@@ -166,7 +154,7 @@ void compose(std::string& out, own_response const& answer, unsigned version, boo
     }
     if (answer.retry_after)
         add_own("Retry-After", decimal(static_cast<std::uint64_t>(answer.retry_after->count())));
-    add_all(out, changes);
+    changes.write_to(out);
     out.append(answer.lines);
     add_connection(out, version, keep_alive);
     out.append("\r\n");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "buffer.hpp"
+#include "field_changes.hpp"
 #include "head.hpp"
 
 #include <chrono>
@@ -8,17 +9,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace http {
-
-/// Changes to the header of a forwarded message. An added field replaces all fields of the same name. No change
-/// concerns the connection or the framing.
-struct field_changes {
-    std::vector<std::pair<std::string, std::string>> add;
-    std::vector<std::string> remove;
-};
 
 /// How a request is forwarded.
 struct forwarding {
@@ -31,7 +23,7 @@ struct forwarding {
 /// Writes the header of a request for the upstream. A trusted peer may state X-Forwarded-Proto and X-Forwarded-Host;
 /// otherwise they describe the request itself.
 void compose(std::string& out, request_head const& request, forwarding const& how,
-             field_changes const& changes = {});
+             changes_of_message const& changes = {});
 
 /// The framing of the response's body for a client of this version.
 [[nodiscard]] framing framing_for(unsigned version, answer_head const& answer) noexcept;
@@ -39,12 +31,12 @@ void compose(std::string& out, request_head const& request, forwarding const& ho
 /// Writes the header of a response for the client. `date` is used if the upstream sent none. `lines` are complete lines
 /// to add, except to an interim response.
 void compose(std::string& out, answer_head const& answer, framing body, unsigned version,
-             bool keep_alive, std::string_view date, field_changes const& changes = {},
+             bool keep_alive, std::string_view date, changes_of_message const& changes = {},
              std::string_view lines = {});
 
 /// Writes the header of a 101 response that switches to the protocol `upgrade`.
 void compose_switch(std::string& out, answer_head const& answer, std::string_view upgrade,
-                    field_changes const& changes, std::string_view lines);
+                    changes_of_message const& changes, std::string_view lines);
 
 /// A response by the proxy itself.
 struct own_response {
@@ -60,7 +52,7 @@ struct own_response {
 }
 /// Writes the header of a response by the proxy itself.
 void compose(std::string& out, own_response const& answer, unsigned version, bool keep_alive,
-             std::string_view date, field_changes const& changes = {});
+             std::string_view date, changes_of_message const& changes = {});
 
 /// Appends the other pieces to `head`, which is the first piece, if they are so small that copying costs less than
 /// sending several pieces.

@@ -63,6 +63,15 @@ std::optional<std::string> from_base64url(std::string_view text) {
 
 }  // namespace
 
+std::string_view name_of_host(std::string_view host) noexcept {
+    auto const colon = host.rfind(':');
+    if (colon != host.npos && host.find(']', colon) == host.npos)
+        host = host.substr(0, colon);
+    if (host.ends_with('.'))
+        host.remove_suffix(1);
+    return host;
+}
+
 std::size_t count_lines(head const& h, std::string_view name) noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(h.fields, [&](field const& f) {
         return f.goes_on && iequals(f.name, name);

@@ -14,6 +14,9 @@ struct named_value {
     std::string value = {};  // the first one; empty without one
 };
 
+/// The name or the address in a Host, without its port and the dot of the DNS root.
+[[nodiscard]] std::string_view name_of_host(std::string_view host) noexcept;
+
 /// The number of forwarded lines of a header field.
 [[nodiscard]] std::size_t count_lines(head const& h, std::string_view name) noexcept;
 

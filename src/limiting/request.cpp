@@ -4,6 +4,7 @@
 
 #include "http/characters.hpp"
 #include "http/path.hpp"
+#include "http/values.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,11 +15,7 @@ namespace {
 
 // Whether `host` is `pattern`, or is below `example.org` for the pattern `*.example.org`.
 bool is_host(std::string_view pattern, std::string_view host) noexcept {
-    auto const colon = host.rfind(':');
-    if (colon != host.npos && host.find(']', colon) == host.npos)
-        host = host.substr(0, colon);
-    if (host.ends_with('.'))  // the root of the DNS
-        host.remove_suffix(1);
+    host = http::name_of_host(host);
     if (!pattern.starts_with("*."))
         return http::iequals(pattern, host);
     auto const below = pattern.substr(1);

@@ -29,11 +29,6 @@ void account::begins(exchange& x, std::string_view line) {
         x.record.line = x.kept.line.assign(line);
 }
 
-void account::comes_from(exchange& x, boost::asio::ip::address const& client) const {
-    if (log_)
-        x.record.client_name = x.kept.client = name_of(client);
-}
-
 void account::ends(record const& r) {
     ++counts_[r.how];
     if (r.how == ending::rejected)

@@ -67,6 +67,7 @@ public:
     explicit account(tool::log_file* log) noexcept : log_(log) {}
 
     [[nodiscard]] counters const& counts() const noexcept { return counts_; }
+    [[nodiscard]] bool has_log() const noexcept { return log_ != nullptr; }
     [[nodiscard]] counter& tunnels() noexcept { return counts_.tunnels; }
 
     /// Counts a connection, and counts it as open while the returned object lives.
@@ -80,8 +81,6 @@ public:
     /// Called when the head is complete: counts the request, gives it an id, which the upstream gets, too, and keeps
     /// its first line for the log.
     void begins(exchange& x, std::string_view line);
-    /// Called if a trusted peer names another client: keeps its address for the log.
-    void comes_from(exchange& x, boost::asio::ip::address const& client) const;
     /// Counts the end of a request, before its response is complete: a client that received the response finds it
     /// counted.
     void ends(record const& r);

@@ -2,6 +2,7 @@
 
 #include "http/body.hpp"
 #include "http/buffer.hpp"
+#include "http/field_changes.hpp"
 #include "http/head.hpp"
 #include "record.hpp"
 
@@ -22,7 +23,8 @@ struct exchange {
         std::uint64_t length = 0;  // of the body so far
     };
     incoming request;
-    http::answer_head answer;  // of the upstream; its texts lie in `back`
+    http::variable_values variables;  // of the route's changes to headers; set if they have any
+    http::answer_head answer;         // of the upstream; its texts lie in `back`
     proxy::record record;
 
     // Output:
@@ -45,6 +47,7 @@ struct exchange {
         std::string line;  // `record` refers to this one and the following
         std::string client;
         std::string id;
+        std::string host;
     };
     kept_texts kept;
 

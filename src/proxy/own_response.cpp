@@ -4,7 +4,7 @@ namespace proxy {
 
 http::gather write_response(exchange& x, std::span<config::body const> bodies, problem const& what,
                             bool keep_alive, std::string_view date,
-                            http::field_changes const& changes) {
+                            http::changes_of_message const& changes) {
     auto const body = choose_body(bodies, what, x.kept.accept, x.body);
     bool const has_body = x.request.head.method != http::verb::head && http::has_body(what.status);
     x.record.status = what.status;

@@ -15,6 +15,6 @@ namespace proxy {
 /// Its texts are in `x` and `bodies`. Sets the status and the size in `x.record`.
 [[nodiscard]] http::gather write_response(
     exchange& x, std::span<config::body const> bodies, problem const& what, bool keep_alive,
-    std::string_view date, http::field_changes const& changes = {});
+    std::string_view date, http::changes_of_message const& changes = {});
 
 }  // namespace proxy

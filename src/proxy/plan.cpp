@@ -25,7 +25,7 @@ auto find_name(All const& all, std::string const& name) {
 http::field_changes changes_of(config::field_changes const& c) {
     http::field_changes made{.add = {}, .remove = c.remove};
     for (auto const& f : c.add)
-        made.add.emplace_back(f.name, f.value);
+        made.add.push_back({f.name, http::value_of(f.value)});
     return made;
 }
 
@@ -214,16 +214,22 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
         limits.push_back(seats);
     gate entrance(limits, c.costs);
     rate_header_writer const headers(entrance.limits(), configuration_.ratelimit_headers);
+    auto const name = route_name(c);
+    auto request_headers = changes_of(c.request_headers);
+    auto response_headers = changes_of(c.response_headers);
+    bool const has_variables = request_headers.has_variables() || response_headers.has_variables();
     return {c,
+            name,
             c.upstream_timeout.value_or(configuration_.timeouts.upstream),
             std::move(entrance),
             headers,
             to,
-            response_counter_of(made.responses, route_name(c)),
-            changes_of(c.request_headers),
-            changes_of(c.response_headers),
+            response_counter_of(made.responses, name),
+            std::move(request_headers),
+            std::move(response_headers),
             std::move(keys),
-            limiting::clients_of(c)};
+            limiting::clients_of(c),
+            has_variables};
 }
 
 }  // namespace proxy

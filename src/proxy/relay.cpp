@@ -44,7 +44,7 @@ net::task<relayed> relay::run(std::string_view peer, bool is_trusted) {
                    .is_trusted = is_trusted,
                    .upstream = route_.to->servers().front()->name(),
                    .upgrade = upgrade_},
-                  route_.request_headers);
+                  {route_.request_headers, x_.variables});
     shared_.dog.add(*this);
 
     at_ = route_.to->choose();

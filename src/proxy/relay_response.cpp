@@ -34,7 +34,7 @@ net::task<> relay::download() {
     route_.entrance.hear(entered_, x_.answer);
     tell_of_limits();
     http::compose(x_.out, x_.answer, framing_, request.version, keep_alive_, shared_.date.now(),
-                  route_.response_headers, x_.rate_headers);
+                  {route_.response_headers, x_.variables}, x_.rate_headers);
     x_.back.consume(x_.answer.size);
 
     if (co_await send_answer())
@@ -148,7 +148,8 @@ net::task<> relay::switch_protocols() {
     x_.record.status = x_.answer.status;
     route_.entrance.hear(entered_, x_.answer);
     tell_of_limits();
-    http::compose_switch(x_.out, x_.answer, upgrade_, route_.response_headers, x_.rate_headers);
+    http::compose_switch(x_.out, x_.answer, upgrade_, {route_.response_headers, x_.variables},
+                         x_.rate_headers);
     x_.back.consume(x_.answer.size);
     reached_ = progress::switched;
     auto const server = at_.server().shared_from_this();

@@ -20,6 +20,7 @@ namespace proxy {
 /// The upstream or response for a request, and the limits that the request must pass.
 struct route {
     config::route configuration;
+    std::string name;  // see `route_name`
     weir::duration upstream_timeout;
     gate entrance;
     rate_header_writer rate_headers;
@@ -30,6 +31,7 @@ struct route {
     http::field_changes response_headers;
     std::vector<config::key_part> keys = {};  // of its limits
     tool::network_set clients = {};           // of `configuration`
+    bool has_variables = false;               // in the changes of headers
 };
 
 /// The name of a route for operators: `GET,HEAD *.example.org/cart`.

@@ -2,6 +2,7 @@
 
 #include "client.hpp"
 #include "http/accept.hpp"
+#include "http/values.hpp"
 #include "key.hpp"
 #include "own_response.hpp"
 #include "reading.hpp"
@@ -203,8 +204,10 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
                                        decision const& what) {
     auto& x = w.current;
     auto const client = client_of(p.configuration.clients, x.request.head, peer_);
-    if (client != peer_)
-        shared_.accounting.comes_from(x, client);
+    if (client != peer_ && (to.has_variables || shared_.accounting.has_log()))
+        x.record.client_name = x.kept.client = name_of(client);
+    if (to.has_variables)
+        set_variables(x);
     body_clock clock(p.configuration);
     if (what.what != action::answer && x.request.head.body != http::framing::none) {
         auto const why = co_await prepare_body(w, to, clock);
@@ -256,6 +259,17 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     co_return end;
 }
 
+// Sets the variables of the route's changes to headers, to texts that outlive the head of the request.
+void session::set_variables(exchange& x) const {
+    using http::variable;
+    x.kept.host.assign(http::name_of_host(x.request.head.host));
+    auto& v = x.variables;
+    v[variable::client] = x.record.client_name.empty() ? name_ : x.record.client_name;
+    v[variable::host] = x.kept.host;
+    v[variable::id] = x.kept.id;
+    v[variable::route] = x.record.to->name;
+}
+
 net::task<> session::wait(route const& to, entry& entered) {
     auto const waiting = shared_.accounting.waits();
     co_await to.entrance.enter_in_turn(entered, client_);
@@ -285,11 +299,11 @@ conclusion session::rejected(exchange& x, route const& to, entry const& entered)
 net::task<next> session::answer(workspace& w, plan const& p, conclusion const& end) {
     auto& x = w.current;
     auto const after = draining() ? last_after(end) : end.after;
-    static http::field_changes const unchanged;
-    bool const is_of_route = end.how == ending::routed && x.record.to;
-    auto out = write_response(
-        x, p.configuration.bodies, end.say, after == next::request, shared_.for_relays.date.now(),
-        is_of_route ? x.record.to->response_headers : unchanged);
+    http::changes_of_message changes;
+    if (end.how == ending::routed && x.record.to)
+        changes = {x.record.to->response_headers, x.variables};
+    auto out = write_response(x, p.configuration.bodies, end.say, after == next::request,
+                              shared_.for_relays.date.now(), changes);
     net::error_code ec;
     if (!client_.send_now(out, ec)) {
         net::time_limit const limit(client_, net::direction::writing, limits().body);

@@ -56,6 +56,7 @@ private:
     net::task<next> serve(workspace& w);
     net::task<conclusion> perform(workspace& w, plan const& p, route const& to,
                                   decision const& what);
+    void set_variables(exchange& x) const;
     net::task<> wait(route const& to, entry& entered);
     net::task<failure> prepare_body(workspace& w, route const& to, body_clock& clock);
     [[nodiscard]] conclusion rejected(exchange& x, route const& to, entry const& entered) const;

@@ -25,7 +25,7 @@ std::string request(std::string_view text, http::forwarding const& how = as_usua
     http::request_head r;
     BOOST_REQUIRE(!http::parse(text, r));
     std::string out = "previous content";
-    http::compose(out, r, how, changes);
+    http::compose(out, r, how, {changes, {}});
     return out;
 }
 
@@ -124,11 +124,30 @@ BOOST_AUTO_TEST_CASE(describes_the_request_of_the_client_unless_a_trusted_peer_d
     BOOST_TEST(of("Connection: x-forwarded-proto\r\nX-Forwarded-Proto: https\r\n", true) == own);
     // Changes of the configuration replace the fields of both.
     http::field_changes changes;
-    changes.add.emplace_back("X-Forwarded-Proto", "https");
+    changes.add.push_back({"X-Forwarded-Proto", {{"https"}}});
     changes.remove.emplace_back("X-Forwarded-Host");
     for (bool const is_trusted : {false, true})
         for (auto const& fields : {std::string(), theirs})
             BOOST_TEST(of(fields, is_trusted, changes) == "X-Forwarded-Proto: https\r\n");
+}
+
+BOOST_AUTO_TEST_CASE(has_the_variables_of_the_request_in_added_fields) {
+    http::variable_values values;
+    values[http::variable::client] = "192.0.2.7";
+    values[http::variable::route] = "/a";
+    http::field_changes const changes{
+        .add = {{"A", http::value_of("{client}{client} on {route}")}, {"B", http::value_of("")}},
+        .remove = {"C"}};
+    http::request_head r;
+    constexpr std::string_view text =
+        "GET / HTTP/1.0\r\na: {client}\r\nB: 1\r\nc: 1\r\nD: {id}\r\n\r\n";
+    BOOST_REQUIRE(!http::parse(text, r));
+    std::string out;
+    http::compose(out, r, as_usual, {changes, values});
+    BOOST_TEST(out ==
+               "GET / HTTP/1.1\r\nHost: upstream:9000\r\nD: {id}\r\nX-Forwarded-Proto: http\r\n"
+               "A: 192.0.2.7192.0.2.7 on /a\r\nB: \r\nX-Forwarded-For: 192.0.2.1\r\n"
+               "Via: 1.1 weir-proxy\r\n\r\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
