@@ -364,9 +364,10 @@ struct route {
     std::vector<tool::network> clients;  // empty: any
     std::vector<header_condition> headers;  // all of them
 
-    std::string upstream;             // by name; empty if `respond` is set
-    std::optional<unsigned> respond;  // the status of a response by the proxy itself
-    std::vector<std::string> limits;  // by name; a request gets permits from all or none
+    std::string upstream;                      // by name; empty if `respond` is set
+    std::optional<std::string> upstream_path;  // replaces `path` in requests to the upstream
+    std::optional<unsigned> respond;           // the status of a response by the proxy itself
+    std::vector<std::string> limits;           // by name; a request gets permits from all or none
     std::vector<std::pair<std::string, weir::amount>> costs;  // by limit; replaces its `cost`
     std::optional<weir::duration> upstream_timeout;
     // The bytes of a body that the proxy reads before it asks for a seat.

@@ -175,6 +175,20 @@ kind<std::string> path_of_route() {
         });
 }
 
+kind<std::string> path_of_upstream() {
+    return of_text<std::string>(
+        "a path without a slash at its end, such as / or /v2",
+        [](std::string_view found) -> std::optional<std::string> {
+            bool const printable =
+                std::ranges::all_of(found, [](char c) { return c > ' ' && c < 127; });
+            bool const is_path = found.starts_with('/') && found.find('?') == found.npos;
+            if (!printable || !is_path || http::is_ambiguous(found) ||
+                http::percent_decoded(found) != http::normal_path(found))
+                return std::nullopt;
+            return std::string(found);
+        });
+}
+
 kind<std::string> method() {
     return of_text<std::string>(
         "a method, such as GET", [](std::string_view found) -> std::optional<std::string> {

@@ -26,6 +26,8 @@ namespace config {
 [[nodiscard]] kind<std::string> host_of_route();
 /// A text that can match `http::normal_path`. A last segment `*` is removed.
 [[nodiscard]] kind<std::string> path_of_route();
+/// A path that can begin the target of a request: `/`, or without a slash at its end.
+[[nodiscard]] kind<std::string> path_of_upstream();
 [[nodiscard]] kind<std::string> method();
 /// `unlimited` gives an empty value.
 [[nodiscard]] kind<override_rule> rule();

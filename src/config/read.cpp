@@ -465,7 +465,7 @@ void file_reader::read_route(table_reader& t) {
         t.problem(t.at(), "exactly one of `upstream` and `respond` is required");
     else if (t.has("respond"))
         for (char const* const key :
-             {"upstream_timeout", "body_buffer", "upgrade", "request_headers"})
+             {"upstream_path", "upstream_timeout", "body_buffer", "upgrade", "request_headers"})
             if (t.has(key))
                 t.problem(t.at(key), fmt::format("`{}` requires `upstream`", key));
     t.list("limits", text("the name of a limit"), [&](std::string name, position at) {
@@ -478,6 +478,11 @@ void file_reader::read_route(table_reader& t) {
         t.problem(t.at("limits"), fmt::format("{} limits; at most {} are allowed", r.limits.size(),
                                               route::most_limits));
     t.table("cost", [&](table_reader& of) { read_costs(of, r); });
+    if (t.get("upstream_path", r.upstream_path, path_of_upstream()) && *r.upstream_path == r.path)
+        warnings_.add(t.at("upstream_path"),
+                      fmt::format("warning: {}: `upstream_path` has no effect: it is the `path` of "
+                                  "the route",
+                                  where));
     t.get("upstream_timeout", r.upstream_timeout, time(1ms));
     t.get("body_buffer", r.body_buffer, number(0, route::most_body_buffer));
     t.get("body_limit", r.body_limit, number(0, 1'000'000'000'000));

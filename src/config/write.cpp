@@ -248,6 +248,7 @@ void write(writer& w, route const& r) {
         w.line("header", fmt::format("{{ {} }}", fmt::join(members, ", ")));
     }
     w.member("upstream", r.upstream, by_default.upstream);
+    w.member("upstream_path", r.upstream_path);
     w.member("respond", r.respond);
     w.member("limits", r.limits);
     if (!r.costs.empty()) {

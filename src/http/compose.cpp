@@ -65,7 +65,8 @@ bool is_forwarded_for(field const& f) {
 
 void compose(std::string& out, request_head const& request, forwarding const& how,
              changes_of_message const& changes) {
-    out.assign(request.method_name).append(" ").append(request.target).append(" HTTP/1.1\r\n");
+    auto const target = how.target.empty() ? request.target : how.target;
+    out.assign(request.method_name).append(" ").append(target).append(" HTTP/1.1\r\n");
     add(out, "Host", request.host.empty() ? how.upstream : request.host);
     bool has_proto = false;
     bool has_host = false;

@@ -18,6 +18,7 @@ struct forwarding {
     bool is_trusted = false;        // the peer may set X-Forwarded-Proto and X-Forwarded-Host
     std::string_view upstream;      // the Host of a request without one
     std::string_view upgrade = {};  // the protocol to ask for; empty: none
+    std::string_view target = {};   // empty: the target of the request
 };
 
 /// Writes the header of a request for the upstream. A trusted peer may state X-Forwarded-Proto and X-Forwarded-Host;

@@ -1,5 +1,9 @@
 #include "path.hpp"
 
+#include <boost/container/small_vector.hpp>
+
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 
 namespace http {
@@ -27,6 +31,17 @@ bool skip(std::string_view& text, char wanted) noexcept {
         return false;
     text.remove_prefix(3);
     return true;
+}
+
+// The position of the first slash of a text, which may be encoded, or its size.
+std::size_t next_slash(std::string_view text) noexcept {
+    auto const size = text.size();
+    for (; !text.empty(); text.remove_prefix(1)) {
+        auto rest = text;
+        if (skip(rest, '/'))
+            break;
+    }
+    return size - text.size();
 }
 
 // Whether the text begins with a segment `.` or `..` that has parameters.
@@ -98,6 +113,47 @@ bool begins_with(std::string_view path, std::string_view prefix) noexcept {
     while (prefix.ends_with('/'))
         prefix.remove_suffix(1);
     return path.starts_with(prefix) && (path.size() == prefix.size() || path[prefix.size()] == '/');
+}
+
+std::size_t count_segments(std::string_view path) noexcept {
+    auto const slashes = static_cast<std::size_t>(std::ranges::count(path, '/'));
+    return path.ends_with('/') ? slashes - 1 : slashes;
+}
+
+void replace_prefix(std::string& out, std::string_view target, std::size_t count,
+                    std::string_view prefix) {
+    if (!target.starts_with('/')) {
+        out.assign(target);
+        return;
+    }
+    auto path = target.substr(0, target.find('?'));
+    auto const query = target.substr(path.size());
+    boost::container::small_vector<std::string_view, 32> segments;  // each with the slash before it
+    bool is_folder = false;  // a slash follows the last segment
+    while (!path.empty()) {
+        auto rest = path;
+        static_cast<void>(skip(rest, '/'));
+        auto const segment = rest.substr(0, next_slash(rest));
+        auto const whole = path.substr(0, path.size() - rest.size() + segment.size());
+        path.remove_prefix(whole.size());
+        auto const plain = percent_decoded(segment);
+        auto const name = std::string_view(plain).substr(0, plain.find(';'));
+        is_folder = name.empty() || name == "." || name == "..";
+        if (!is_folder)
+            segments.push_back(whole);
+        else if (name == ".." && !segments.empty())
+            segments.pop_back();
+    }
+    out.assign(prefix == "/" ? "" : prefix);
+    for (auto i = count; i < segments.size(); ++i) {
+        auto segment = segments[i];
+        if (i == count && skip(segment, '/'))  // which may be encoded
+            out.append("/");
+        out.append(segment);
+    }
+    if (out.empty() || is_folder)
+        out.append("/");
+    out.append(query);
 }
 
 std::string_view segment_of(std::string_view path, std::int64_t n) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,7 +23,16 @@ namespace http {
 /// `/apis`.
 [[nodiscard]] bool begins_with(std::string_view path, std::string_view prefix) noexcept;
 
-/// Segment number `n` of a path, from 1; empty if it has fewer.
+/// The number of segments of a path without empty segments; a slash at its end begins no segment.
+[[nodiscard]] std::size_t count_segments(std::string_view path) noexcept;
+
+/// Sets `out` to a target in which `prefix` replaces the first `count` segments of the path. The path has at least these
+/// segments after the dots and the empty segments are resolved, as `normal_path` does. The other segments keep their
+/// spelling, and the query stays. A `prefix` that is not `/` has no slash at its end. `*` is unchanged.
+void replace_prefix(std::string& out, std::string_view target, std::size_t count,
+                    std::string_view prefix);
+
+/// Segment number `n` of a path, from 1; empty if it has fewer. of a path, from 1; empty if it has fewer.
 [[nodiscard]] std::string_view segment_of(std::string_view path, std::int64_t n);
 
 }  // namespace http

@@ -48,6 +48,7 @@ struct exchange {
         std::string client;
         std::string id;
         std::string host;
+        std::string target;  // for the upstream
     };
     kept_texts kept;
 

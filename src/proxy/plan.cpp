@@ -1,5 +1,6 @@
 #include "plan.hpp"
 
+#include "http/path.hpp"
 #include "limiting/request.hpp"
 #include "net/resolve.hpp"
 #include "tool/trouble.hpp"
@@ -229,7 +230,8 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
             std::move(response_headers),
             std::move(keys),
             limiting::clients_of(c),
-            has_variables};
+            has_variables,
+            http::count_segments(c.path)};
 }
 
 }  // namespace proxy

@@ -1,6 +1,7 @@
 #include "relay.hpp"
 
 #include "http/compose.hpp"
+#include "http/path.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
@@ -39,11 +40,15 @@ relay::relay(shared const& s, plan const& p, route const& r, side client, exchan
       upgrade_(upgrade) {}
 
 net::task<relayed> relay::run(std::string_view peer, bool is_trusted) {
+    auto const& path = route_.configuration.upstream_path;
+    if (path)
+        http::replace_prefix(x_.kept.target, x_.request.head.target, route_.segments, *path);
     http::compose(x_.out, x_.request.head,
                   {.peer = peer,
                    .is_trusted = is_trusted,
                    .upstream = route_.to->servers().front()->name(),
-                   .upgrade = upgrade_},
+                   .upgrade = upgrade_,
+                   .target = path ? std::string_view(x_.kept.target) : std::string_view()},
                   {route_.request_headers, x_.variables});
     shared_.dog.add(*this);
 

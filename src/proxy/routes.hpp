@@ -11,6 +11,7 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct route {
     std::vector<config::key_part> keys = {};  // of its limits
     tool::network_set clients = {};           // of `configuration`
     bool has_variables = false;               // in the changes of headers
+    std::size_t segments = 0;                 // of the path of `configuration`
 };
 
 /// The name of a route for operators: `GET,HEAD *.example.org/cart`.

@@ -58,6 +58,7 @@ NEEDS_OF_KEY = {
     ("limit", "estimate"): {"cost": "response bytes", "rule": "1000000000000000/1s bucket"},
     ("route", "cost"): {"limits": "everybody"},
     ("route", "respond"): {"upstream": None},
+    ("route", "upstream_path"): {"path": "/api"},
 }
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
 LOOSE = {"rule", "queue", "listen_address", "server_address", "admin_address", "network", "failure_mode", "limit_name"}
@@ -237,6 +238,7 @@ class Configuration(unittest.TestCase):
             (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
+            (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),
             (("limit",), {"priority": "Priority"}), (("limit",), {"estimate": 5}), (("limit",), {"count": []}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
