@@ -375,7 +375,7 @@ std::optional<limit> seats_of(upstream const& u) {
     for (auto const& s : u.servers) {
         if (!s.seats)
             return std::nullopt;
-        sum += *s.seats;
+        sum += s.backup ? 0 : *s.seats;
     }
     limit l;
     l.name = "upstream " + u.name;

@@ -84,52 +84,10 @@ struct clients_options {
     friend bool operator==(clients_options const&, clients_options const&) = default;
 };
 
-// ---- Upstreams
+// ---- Keys
 
-struct server {
-    server_address address;
-    std::optional<weir::amount> seats;  // at most, concurrent requests
-    // At most, active or idle; empty: from the open-file limit.
-    std::optional<std::int64_t> max_connections;
-
-    friend bool operator==(server const&, server const&) = default;
-};
-
-/// A server is down after `fall` failures in a row, and up again after `rise` successes.
-struct health_check {
-    std::optional<std::string> path;  // requested with GET; empty: the check only connects
-    weir::duration every = std::chrono::seconds(5);
-    weir::duration timeout = std::chrono::seconds(1);
-    std::int64_t fall = 3;
-    std::int64_t rise = 2;
-
-    friend bool operator==(health_check const&, health_check const&) = default;
-};
-
-struct upstream {
-    std::string name;
-    std::vector<server> servers;
-    std::optional<health_check> health;
-    weir::duration resolve =
-        std::chrono::seconds(30);  // between lookups of the servers' names; 0: none
-
-    friend bool operator==(upstream const&, upstream const&) = default;
-};
-
-// ---- Limits
-
-/// A Redis or SQL server that counts limits for several proxies.
-struct store {
-    std::string name;
-    std::string url;  // starts with one of `store_schemes`
-
-    friend bool operator==(store const&, store const&) = default;
-};
-inline constexpr std::string_view store_schemes = "redis://, unix: and mysql://";
-[[nodiscard]] bool is_store_url(std::string_view text) noexcept;
-
-/// One part of the key that selects the limiter of a request: a value of the request or, if it is missing, the first
-/// value of `otherwise`. A value that is empty is missing.
+/// One part of the key that selects the limiter or the server of a request: a value of the request or, if it is
+/// missing, the first value of `otherwise`. A value that is empty is missing.
 struct key_part {
     enum class kind : std::uint8_t {
         client,  // the network of the client, which is never missing
@@ -159,6 +117,54 @@ void each_source(key_part const& part, F f) {
     for (auto const& other : part.otherwise)
         f(other);
 }
+
+// ---- Upstreams
+
+struct server {
+    server_address address;
+    std::optional<weir::amount> seats;  // at most, concurrent requests
+    // At most, active or idle; empty: from the open-file limit.
+    std::optional<std::int64_t> max_connections;
+    std::int64_t weight = 1;  // its part of the requests, compared with the other servers
+    bool backup = false;      // gets requests only while all other servers are down
+
+    friend bool operator==(server const&, server const&) = default;
+};
+
+/// A server is down after `fall` failures in a row, and up again after `rise` successes.
+struct health_check {
+    std::optional<std::string> path;  // requested with GET; empty: the check only connects
+    weir::duration every = std::chrono::seconds(5);
+    weir::duration timeout = std::chrono::seconds(1);
+    std::int64_t fall = 3;
+    std::int64_t rise = 2;
+
+    friend bool operator==(health_check const&, health_check const&) = default;
+};
+
+struct upstream {
+    std::string name;
+    std::vector<server> servers;
+    std::optional<health_check> health;
+    weir::duration resolve =
+        std::chrono::seconds(30);  // between lookups of the servers' names; 0: none
+    // Requests with equal values have the same server; empty: each request has the least busy one.
+    std::vector<key_part> hash = {};
+
+    friend bool operator==(upstream const&, upstream const&) = default;
+};
+
+// ---- Limits
+
+/// A Redis or SQL server that counts limits for several proxies.
+struct store {
+    std::string name;
+    std::string url;  // starts with one of `store_schemes`
+
+    friend bool operator==(store const&, store const&) = default;
+};
+inline constexpr std::string_view store_schemes = "redis://, unix: and mysql://";
+[[nodiscard]] bool is_store_url(std::string_view text) noexcept;
 
 /// The cost of a request in a limit: the number of permits that it takes.
 struct cost {
@@ -286,8 +292,8 @@ struct named_clients {
 /// Whether a limiter with the rule `a` can be reconfigured to the rule `b`.
 [[nodiscard]] bool are_of_one_kind(weir::limiter_config const& a, weir::limiter_config const& b);
 
-/// The limit with the sum of its servers' seats; empty unless all of them have seats. Each route to the upstream has
-/// this limit in addition to its own.
+/// The limit with the sum of the seats of its servers, without the backups; empty unless all servers have seats. Each
+/// route to the upstream has this limit in addition to its own.
 [[nodiscard]] std::optional<limit> seats_of(upstream const& u);
 
 /// A rule as a store counts it.

@@ -40,10 +40,13 @@ std::optional<std::string> behind(std::string_view prefix, std::string_view text
     return std::string(text.substr(prefix.size()));
 }
 
+bool is_last_resort(key_part const& part) {
+    return part.what == key_part::kind::shared || part.what == key_part::kind::reject;
+}
+
 // Whether each request has this part of a key, or is rejected.
 bool is_never_missing(key_part const& part) {
-    using kind = key_part::kind;
-    return part.what == kind::client || part.what == kind::shared || part.what == kind::reject;
+    return part.what == key_part::kind::client || is_last_resort(part);
 }
 
 // Parses one value of a request that can be part of a key.
@@ -65,6 +68,30 @@ std::optional<key_part> source_of_key(std::string_view text) {
             return key_part{.what = kind::segment, .number = *n};
     }
     return std::nullopt;
+}
+
+// Parses a part with its alternatives.
+std::optional<key_part> key_part_of(std::string_view text) {
+    constexpr std::string_view word = " or ";
+    std::vector<key_part> all;
+    for (bool more = true; more;) {
+        auto const end = text.find(word);
+        auto source = source_of_key(text.substr(0, end));
+        if (!source)
+            return std::nullopt;
+        if (std::ranges::find(all, *source) != all.end())
+            throw std::invalid_argument(fmt::format("duplicate `{}`", to_string(*source)));
+        more = end != text.npos;
+        if (more && is_never_missing(*source))
+            throw std::invalid_argument(fmt::format("nothing can follow `{}`", to_string(*source)));
+        all.push_back(std::move(*source));
+        text.remove_prefix(more ? end + word.size() : text.size());
+    }
+    auto made = std::move(all.front());
+    if (is_last_resort(made))
+        return std::nullopt;
+    made.otherwise.assign(std::move_iterator(all.begin() + 1), std::move_iterator(all.end()));
+    return made;
 }
 
 }  // namespace
@@ -279,27 +306,19 @@ kind<std::optional<key_part>> part_of_key() {
         [](std::string_view found) -> std::optional<part> {
             if (found == "total")
                 return part();
-            constexpr std::string_view word = " or ";
-            std::vector<key_part> all;
-            for (bool more = true; more;) {
-                auto const end = found.find(word);
-                auto source = source_of_key(found.substr(0, end));
-                if (!source)
-                    return std::nullopt;
-                if (std::ranges::find(all, *source) != all.end())
-                    throw std::invalid_argument(fmt::format("duplicate `{}`", to_string(*source)));
-                more = end != found.npos;
-                if (more && is_never_missing(*source))
-                    throw std::invalid_argument(
-                        fmt::format("nothing can follow `{}`", to_string(*source)));
-                all.push_back(std::move(*source));
-                found.remove_prefix(more ? end + word.size() : found.size());
-            }
-            auto made = std::move(all.front());
-            if (made.what == key_part::kind::shared || made.what == key_part::kind::reject)
+            auto made = key_part_of(found);
+            return made ? std::optional<part>(std::move(made)) : std::nullopt;
+        });
+}
+
+kind<key_part> part_of_hash() {
+    return of_text<key_part>(
+        "`client`, `header NAME`, `cookie NAME`, `query NAME`, `claim NAME`, or `path N`, a "
+        "segment of the path from 1 to 100; or several of these with ` or ` between",
+        [](std::string_view found) -> std::optional<key_part> {
+            auto made = key_part_of(found);
+            if (made && !made->otherwise.empty() && is_last_resort(made->otherwise.back()))
                 return std::nullopt;
-            made.otherwise.assign(std::move_iterator(all.begin() + 1),
-                                  std::move_iterator(all.end()));
             return made;
         });
 }

@@ -44,6 +44,8 @@ namespace config {
 [[nodiscard]] kind<cost> cost_of_request();
 /// A status of a response, or a class of them.
 [[nodiscard]] kind<status_range> counted_status();
+/// A part of a key that selects the server of a request.
+[[nodiscard]] kind<key_part> part_of_hash();
 /// A value of a header field that a request can have: not empty, without spaces at its ends.
 [[nodiscard]] kind<std::string> value_of_field();
 /// Whether `text` is a token of HTTP, such as a method or the name of a header field.

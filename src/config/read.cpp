@@ -105,6 +105,7 @@ private:
     void read_timeouts(table_reader& t);
     void read_listener(table_reader& t);
     void read_upstream(table_reader& t);
+    void read_hash(table_reader& t, upstream& u);
     void read_store(table_reader& t);
     void read_limit(table_reader& t);
     void read_key(table_reader& t, limit& l);
@@ -243,6 +244,7 @@ void file_reader::read_listener(table_reader& t) {
 
 void file_reader::read_upstream(table_reader& t) {
     upstream u{.name = name_of(t, "upstream", upstreams_), .servers = {}, .health = {}};
+    bool weighted = false;
     // A server is an address, or a table with an address.
     t.tables("server", [&](table_reader& of) {
         server s;
@@ -253,13 +255,28 @@ void file_reader::read_upstream(table_reader& t) {
             of.problem(of.at("max_connections"),
                        fmt::format("`max_connections` is {}, but must be at least `seats` ({})",
                                    *s.max_connections, *s.seats));
+        of.get("weight", s.weight, number(1, 100));
+        of.get("backup", s.backup, flag());
+        weighted = weighted || of.has("weight");
         u.servers.push_back(std::move(s));
     });
     t.list("servers", where_a_server_is(),
            [&](server_address at, position) { u.servers.push_back({std::move(at), {}, {}}); });
+    if (!u.servers.empty() && std::ranges::all_of(u.servers, &server::backup))
+        t.problem(t.at(), "all servers have `backup`; at least one must have none");
     if (u.servers.empty())
         t.problem(t.at(), "missing `servers` (a list of addresses) or [[upstream.server]]");
     t.get("resolve", u.resolve, time(0s));
+    read_hash(t, u);
+    auto const has_no_effect = [&](std::string_view key) {
+        warnings_.add(t.at(key), fmt::format("warning: upstream `{}`: `{}` has no effect with one "
+                                             "server",
+                                             u.name, key));
+    };
+    if (u.servers.size() == 1 && weighted)
+        has_no_effect("weight");
+    if (u.servers.size() == 1 && !u.hash.empty())
+        has_no_effect("hash");
     t.table("health", [&](table_reader& of) {
         health_check h;
         of.get("path", h.path, target("a path, such as /healthz"));
@@ -270,6 +287,16 @@ void file_reader::read_upstream(table_reader& t) {
         u.health = std::move(h);
     });
     made_.upstreams.push_back(std::move(u));
+}
+
+void file_reader::read_hash(table_reader& t, upstream& u) {
+    t.list("hash", part_of_hash(), [&](key_part part, position at) {
+        if (std::ranges::find(u.hash, part) != u.hash.end())
+            t.problem(at, fmt::format("duplicate `{}`", to_string(part)));
+        u.hash.push_back(std::move(part));
+    });
+    if (t.has("hash") && u.hash.empty())
+        t.problem(t.at("hash"), "`hash` has no part");
 }
 
 void file_reader::read_store(table_reader& t) {

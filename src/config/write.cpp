@@ -157,10 +157,14 @@ void write(writer& w, upstream const& u) {
     // Servers with only an address form a list. If one has more members, each server has a table, in the same order.
     bool plain = true;
     for (auto const& s : u.servers)
-        plain = plain && !s.seats && !s.max_connections;
+        plain = plain && s == server{s.address, {}, {}};
     if (plain)
         w.member("servers", u.servers);
     w.member("resolve", u.resolve, upstream().resolve);
+    if (u.hash.size() == 1)
+        w.line("hash", value_text(u.hash.front()));
+    else
+        w.member("hash", u.hash);
     if (u.health) {
         health_check const by_default;
         auto const& h = *u.health;
@@ -185,6 +189,8 @@ void write(writer& w, upstream const& u) {
         w.line("address", value_text(s.address));
         w.member("seats", s.seats);
         w.member("max_connections", s.max_connections);
+        w.member("weight", s.weight, server().weight);
+        w.member("backup", s.backup, false);
     }
 }
 

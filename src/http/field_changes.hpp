@@ -35,8 +35,8 @@ struct value_part {
     friend bool operator==(value_part const&, value_part const&) = default;
 };
 
-/// Parses a value such as `for={client}`. `{{` and `}}` stand for one brace. Throws `std::invalid_argument` if a brace is
-/// alone, or if there is no such variable.
+/// Parses a value such as `for={client}`. `{{` and `}}` stand for one brace. Throws `std::invalid_argument` if a brace
+/// is alone, or if there is no such variable.
 [[nodiscard]] std::vector<value_part> value_of(std::string_view text);
 
 struct added_field {

@@ -26,9 +26,9 @@ namespace http {
 /// The number of segments of a path without empty segments; a slash at its end begins no segment.
 [[nodiscard]] std::size_t count_segments(std::string_view path) noexcept;
 
-/// Sets `out` to a target in which `prefix` replaces the first `count` segments of the path. The path has at least these
-/// segments after the dots and the empty segments are resolved, as `normal_path` does. The other segments keep their
-/// spelling, and the query stays. A `prefix` that is not `/` has no slash at its end. `*` is unchanged.
+/// Sets `out` to a target in which `prefix` replaces the first `count` segments of the path. The path has at least
+/// these segments after the dots and the empty segments are resolved, as `normal_path` does. The other segments keep
+/// their spelling, and the query stays. A `prefix` that is not `/` has no slash at its end. `*` is unchanged.
 void replace_prefix(std::string& out, std::string_view target, std::size_t count,
                     std::string_view prefix);
 

@@ -13,13 +13,15 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/container/small_vector.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace proxy {
 namespace {
 
-weir::hash_seed const& seed() {
+weir::hash_seed const& seed_of_process() {
     static weir::hash_seed const one = weir::hash_seed::random();
     return one;
 }
@@ -65,8 +67,8 @@ public:
     // Removes the last part.
     void remove() { text_.resize(begun_ - sizeof(std::uint64_t)); }
 
-    [[nodiscard]] std::uint64_t hash() const {
-        return weir::key_hash()(seed(), std::string_view(text_.data(), text_.size()));
+    [[nodiscard]] std::uint64_t hash(weir::hash_seed const& seed) const {
+        return weir::key_hash()(seed, std::string_view(text_.data(), text_.size()));
     }
 
 private:
@@ -126,12 +128,20 @@ std::size_t count_of(config::key_part const& part, http::request_head const& req
 
 }  // namespace
 
+keys_of_requests::keys_of_requests(std::vector<config::key_part> parts, int v4_prefix,
+                                   int v6_prefix, weir::hash_seed const& seed)
+    : parts_(std::move(parts)),
+      seed_(seed),
+      is_client_(parts_.size() == 1 && parts_.front() == config::key_part()),
+      has_client_(parts_.size() == 1 && config::has_client(parts_.front())),
+      v4_prefix_(v4_prefix),
+      v6_prefix_(v6_prefix) {}
+
 keys_of_requests::keys_of_requests(config::limit const& c)
-    : parts_(c.key),
-      is_client_(c.key.size() == 1 && c.key.front() == config::key_part()),
-      has_client_(c.key.size() == 1 && config::has_client(c.key.front())),
-      v4_prefix_(c.v4_prefix),
-      v6_prefix_(c.v6_prefix) {}
+    : keys_of_requests(c.key, c.v4_prefix, c.v6_prefix, seed_of_process()) {}
+
+keys_of_requests::keys_of_requests(std::vector<config::key_part> parts)
+    : keys_of_requests(std::move(parts), 32, 64, {}) {}
 
 std::uint64_t keys_of_requests::client(boost::asio::ip::address const& address) const {
     return weir::client_key(address, v4_prefix_, v6_prefix_);
@@ -161,7 +171,7 @@ std::uint64_t keys_of_requests::of(request_info const& who) const {
             found = text.add(other, who.request);
         }
     }
-    return text.hash();
+    return text.hash(seed_);
 }
 
 std::uint64_t keys_of_requests::of(std::string const& text) const {
@@ -175,13 +185,19 @@ std::uint64_t keys_of_requests::of(std::string const& text) const {
     } else {
         key.add(text);
     }
-    return key.hash();
+    return key.hash(seed_);
 }
 
 std::optional<std::array<std::uint8_t, 16>> keys_of_requests::client_of(
     request_info const& who) const {
     bool const by_client = is_client_ || (has_client_ && !has_value(parts_.front(), who.request));
     return by_client ? std::optional(bytes_of(who.client)) : std::nullopt;
+}
+
+bool has_values(std::span<config::key_part const> parts, http::request_head const& request) {
+    return std::ranges::all_of(parts, [&](config::key_part const& part) {
+        return config::has_client(part) || has_value(part, request);
+    });
 }
 
 http::fault fault_of_keys(std::span<config::key_part const> parts,

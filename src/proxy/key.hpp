@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/key_hash.hpp>
 
 #include "config/configuration.hpp"
 #include "request_info.hpp"
@@ -15,11 +16,13 @@
 namespace proxy {
 
 /// Computes the key of a request for a limit, as a number. If the key is the client alone, the number is its
-/// `weir::client_key`. Any other key is hashed with a random seed of this process, so that clients cannot construct
-/// collisions.
+/// `weir::client_key`. Any other key is hashed; for limits with a random seed of this process, so that clients cannot
+/// construct collisions.
 class keys_of_requests {
 public:
     explicit keys_of_requests(config::limit const& c);
+    /// Keys that are the same in all processes. Each IPv4 address and each IPv6 network of 64 bits is a client.
+    explicit keys_of_requests(std::vector<config::key_part> parts);
 
     [[nodiscard]] std::uint64_t of(request_info const& who) const;
     /// Returns the key of a text in the configuration: a client, or the value of the key's only part.
@@ -31,12 +34,20 @@ public:
 private:
     [[nodiscard]] std::uint64_t client(boost::asio::ip::address const& address) const;
 
+    keys_of_requests(std::vector<config::key_part> parts, int v4_prefix, int v6_prefix,
+                     weir::hash_seed const& seed);
+
     std::vector<config::key_part> parts_;
+    weir::hash_seed seed_;
     bool is_client_;   // the client alone
     bool has_client_;  // the only part has the client as an alternative
     int v4_prefix_;
     int v6_prefix_;
 };
+
+/// Whether a request has a value of each part. A client is a value.
+[[nodiscard]] bool has_values(std::span<config::key_part const> parts,
+                              http::request_head const& request);
 
 /// Reports a request that has a value of the parts more than once, since the upstream may use another one than the limits,
 /// and a request without a value if its part ends in `reject`.

@@ -52,7 +52,8 @@ net::task<relayed> relay::run(std::string_view peer, bool is_trusted) {
                   {route_.request_headers, x_.variables});
     shared_.dog.add(*this);
 
-    at_ = route_.to->choose();
+    key_ = route_.to->key_of(entered_.who);
+    at_ = route_.to->choose({}, key_);
     if (at_)
         upstream_ = shared_.upstreams.reuse(at_.server());
     bool const kept = bool(upstream_);
@@ -110,7 +111,7 @@ net::task<bool> relay::connect() {
         tried.push_back(&at_.server());
         at_ = {};
         if (to.has_choice())
-            at_ = to.choose(tried);
+            at_ = to.choose(tried, key_);
     }
     lacks_seat_ = !over() && to.may_have_seats_later(tried);
     fail(why);

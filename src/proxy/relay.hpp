@@ -94,6 +94,7 @@ private:
     entry& entered_;
     std::string_view upgrade_;
 
+    std::optional<std::uint64_t> key_;  // by which the request has its server
     upstream::visit at_;
     upstream_connection upstream_;
     upstream_server* server_ = nullptr;  // of `upstream_`

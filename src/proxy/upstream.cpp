@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -71,6 +73,9 @@ upstream::upstream(net::executor const& ex, config::upstream c,
     : configuration_(std::move(c)),
       servers_(std::move(servers)),
       executor_(ex),
+      roles_(roles_of(configuration_)),
+      keys_(configuration_.hash.empty() ? std::nullopt
+                                        : std::optional<keys_of_requests>(configuration_.hash)),
       has_seats_(std::ranges::all_of(
           configuration_.servers, [](auto const& s) { return s.seats.has_value(); })),
       counts_(servers_.size() > 1 || has_seats_) {
@@ -90,41 +95,117 @@ upstream::upstream(net::executor const& ex, config::upstream c,
     count_seats();
 }
 
-upstream::visit upstream::choose(std::span<upstream_server const* const> tried) {
+std::vector<upstream::role> upstream::roles_of(config::upstream const& c) {
+    constexpr weir::key_hash hash;
+    std::vector<role> all;
+    for (auto const& s : c.servers) {
+        auto const name = to_string(s.address);
+        weir::hash_seed const seed{hash({1, 0}, name), hash({2, 0}, name)};
+        all.push_back({s.weight, s.backup, seed});
+    }
+    return all;
+}
+
+// The rank is a random number for each pair of a key and a server. Its distribution gives each server the keys of its
+// part of the weights. Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates" (1998).
+double upstream::rank_of(role const& r, std::uint64_t key) noexcept {
+    auto const hash = weir::key_hash()(r.seed, key);
+    auto const uniform = (static_cast<double>(hash >> 11) + 0.5) * 0x1p-53;
+    return -static_cast<double>(r.weight) / std::log(uniform);
+}
+
+upstream::tier upstream::tier_of(std::size_t server) const noexcept {
+    bool const out = is_out(*servers_[server]);
+    if (roles_[server].is_backup)
+        return out ? tier::backup_down : tier::backup_up;
+    return out ? tier::down : tier::up;
+}
+
+std::optional<std::uint64_t> upstream::key_of(request_info const& who) const {
+    if (!keys_ || !has_values(configuration_.hash, who.request))
+        return std::nullopt;
+    return keys_->of(who);
+}
+
+upstream::visit upstream::choose(std::span<upstream_server const* const> tried,
+                                 std::optional<std::uint64_t> key) {
     if (!counts_)
         return tried.empty() ? visit(*servers_.front(), false) : visit();
     struct candidate {
         upstream_server* server = nullptr;
         weir::amount busy = 0;
+        std::int64_t weight = 0;
+        double rank = 0;
     };
-    auto const first = next_.fetch_add(1, std::memory_order_relaxed);
+    struct candidates {
+        candidate best;
+        std::int64_t weights = 0;  // the sum
+        bool all_idle = true;
+    };
+    auto const turn = next_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-        candidate up;
-        candidate down;  // used if all servers are down
-        bool all_down = true;
+        std::array<candidates, tiers> all;
+        auto first = tier::backup_down;  // that has a server
         for (std::size_t i = 0; i != servers_.size(); ++i) {
-            auto& s = *servers_[(first + i) % servers_.size()];
-            bool const is_down = is_out(s);
-            all_down = all_down && is_down;
+            auto const n = (turn + i) % servers_.size();
+            auto& s = *servers_[n];
+            auto const in = tier_of(n);
+            first = std::min(first, in);
             auto const busy = s.busy_.load();
             if (busy >= s.seats_.load() || std::ranges::find(tried, &s) != tried.end())
                 continue;
-            auto& best = is_down ? down : up;
-            if (!best.server || busy < best.busy)
-                best = {&s, busy};
+            auto const weight = roles_[n].weight;
+            auto& [best, weights, all_idle] = all[static_cast<std::size_t>(in)];
+            weights += weight;
+            all_idle = all_idle && busy == 0;
+            auto const rank = key ? rank_of(roles_[n], *key) : 0;
+            bool const better =
+                key ? rank > best.rank : (busy + 1) * best.weight < (best.busy + 1) * weight;
+            if (!best.server || better)
+                best = {&s, busy, weight, rank};
         }
-        auto* const best = all_down ? down.server : up.server;
-        if (!best)
+        if (first == tier::down && !all[static_cast<std::size_t>(first)].best.server)
+            first = tier::backup_down;
+        auto const& [best, weights, all_idle] = all[static_cast<std::size_t>(first)];
+        if (!best.server)
             return {};
-        if (best->try_take())
-            return {*best, true};
+        auto* const idle = all_idle && !key ? idle_in_turn(first, tried, turn, weights) : nullptr;
+        auto& server = idle ? *idle : *best.server;
+        if (server.try_take())
+            return {server, true};
     }
 }
 
+// Each server of the tier has as many turns as its weight. Null if another thread changed the state of a server.
+upstream_server* upstream::idle_in_turn(tier from, std::span<upstream_server const* const> tried,
+                                        std::size_t turn, std::int64_t weights) const {
+    auto left = static_cast<std::int64_t>(turn % static_cast<std::size_t>(weights));
+    for (std::size_t i = 0; i != servers_.size(); ++i) {
+        auto& s = *servers_[i];
+        if (tier_of(i) != from || s.busy_ != 0 || std::ranges::find(tried, &s) != tried.end())
+            continue;
+        left -= roles_[i].weight;
+        if (left < 0)
+            return &s;
+    }
+    return nullptr;
+}
+
 bool upstream::may_have_seats_later(std::span<upstream_server const* const> tried) const noexcept {
-    return has_seats_ && std::ranges::any_of(servers_, [&](auto const& s) {
-               return !is_out(*s) && std::ranges::find(tried, s.get()) == tried.end();
-           });
+    if (!has_seats_)
+        return false;
+    auto first = tier::down;
+    bool is_left = false;  // a server of the first tier
+    for (std::size_t i = 0; i != servers_.size(); ++i) {
+        auto const in = tier_of(i);
+        bool const untried = std::ranges::find(tried, servers_[i].get()) == tried.end();
+        if (in < first)
+            is_left = untried;
+        else if (in == first)
+            is_left = is_left || untried;
+        first = std::min(first, in);
+    }
+    return is_left && first < tier::down;
 }
 
 admin::upstream_state upstream::state() const {
@@ -200,18 +281,17 @@ void upstream::note_change(upstream_server& server, bool down) {
         count_seats();
 }
 
-// Sets the number of seats to the sum over the servers that are up and have no pause, or over all servers if there is no
-// such server.
+// Sets the number of seats to the sum over the first tier that has a server.
 void upstream::count_seats() {
     std::lock_guard const lock(seats_->changes);
-    weir::amount all = 0;
-    weir::amount in = 0;
-    for (auto const& s : servers_) {
-        auto const n = s->seats_.load();
-        all += n;
-        in += is_out(*s) ? 0 : n;
+    std::array<weir::amount, tiers> seats{};
+    auto first = tier::backup_down;
+    for (std::size_t i = 0; i != servers_.size(); ++i) {
+        auto const in = tier_of(i);
+        first = std::min(first, in);
+        seats[static_cast<std::size_t>(in)] += servers_[i]->seats_.load();
     }
-    seats_->limiter->change_rule(weir::seats_options{in > 0 ? in : all});
+    seats_->limiter->change_rule(weir::seats_options{seats[static_cast<std::size_t>(first)]});
 }
 
 // ---- Connections

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <weir/key_hash.hpp>
+
 #include "admin/state.hpp"
 #include "config/configuration.hpp"
+#include "key.hpp"
 #include "latency_counter.hpp"
 #include "limit.hpp"
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "net/watchdog.hpp"
+#include "request_info.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +20,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -106,6 +111,8 @@ private:
 
 /// The equivalent servers of one upstream, in one configuration. Any thread may use it.
 ///
+/// While a server other than the backups is up, the backups get no requests, and their seats do not count.
+///
 /// A server to which a connection failed gets no requests for `pause`, and its seats do not count, if there are other
 /// servers.
 class upstream : public std::enable_shared_from_this<upstream> {
@@ -148,9 +155,19 @@ public:
 
     static constexpr std::chrono::seconds pause{1};
 
-    /// Chooses the server with the fewest active requests, among the servers that are up, have a free seat, and are not
-    /// in `tried`. If all servers are down, it treats them as up. Returns an empty visit if no server remains.
-    [[nodiscard]] visit choose(std::span<upstream_server const* const> tried = {});
+    /// The key of a request by which it has its server; empty if the upstream has no `hash`, or if the request has no
+    /// value of it.
+    [[nodiscard]] std::optional<std::uint64_t> key_of(request_info const& who) const;
+
+    /// Chooses a server that is up, has a free seat, and is not in `tried`. If all servers are down, it treats them as
+    /// up. Returns an empty visit if no server remains.
+    ///
+    /// - A request with a key has the server with the highest rank for the key. So a key moves only from a server that
+    ///   leaves, is down or is full, and to a server that is new or returns.
+    /// - Any other request has the server with the smallest (active requests + 1) / weight. If all servers are idle,
+    ///   they take turns, by their weights.
+    [[nodiscard]] visit choose(std::span<upstream_server const* const> tried = {},
+                               std::optional<std::uint64_t> key = {});
     /// Whether a server that is up, and is not in `tried`, has seats: then a request that found none free may wait for one.
     [[nodiscard]] bool may_have_seats_later(
         std::span<upstream_server const* const> tried) const noexcept;
@@ -176,9 +193,26 @@ private:
         std::shared_ptr<limit> limiter;
     };
 
+    // The servers of a tier get requests while the earlier tiers have no server.
+    enum class tier : std::uint8_t { up, backup_up, down, backup_down };
+    static constexpr std::size_t tiers = 4;
+
+    // The settings of a server in this configuration, and the seed of its ranks for keys.
+    struct role {
+        std::int64_t weight;
+        bool is_backup;
+        weir::hash_seed seed;
+    };
+
     [[nodiscard]] static bool is_out(upstream_server const& server) noexcept {
         return server.down_ || server.pause_ != 0;
     }
+    [[nodiscard]] static std::vector<role> roles_of(config::upstream const& c);
+    [[nodiscard]] static double rank_of(role const& r, std::uint64_t key) noexcept;
+    [[nodiscard]] tier tier_of(std::size_t server) const noexcept;
+    [[nodiscard]] upstream_server* idle_in_turn(tier from,
+                                                std::span<upstream_server const* const> tried,
+                                                std::size_t turn, std::int64_t weights) const;
     void begin_pause(upstream_server& server);
     void end_pause(upstream_server& server, std::uint64_t number);
     void fail(upstream_server& server);
@@ -188,6 +222,8 @@ private:
     config::upstream const configuration_;
     std::vector<std::shared_ptr<upstream_server>> const servers_;
     net::executor executor_;
+    std::vector<role> const roles_;  // in the order of `servers_`
+    std::optional<keys_of_requests> const keys_;
     bool has_seats_;  // each server has seats
     bool counts_;     // counts active requests for each server
     std::shared_ptr<common_seats> seats_;

@@ -209,6 +209,35 @@ BOOST_AUTO_TEST_CASE(the_field_that_names_clients_without_a_trusted_peer_is_a_wa
 }
 
 // Each entry of a log takes 16 bytes.
+BOOST_AUTO_TEST_CASE(the_path_of_a_route_as_the_path_of_its_upstream_is_a_warning) {
+    auto const found = warnings(route("path = \"/a\"\nupstream_path = \"/a\""));
+    BOOST_REQUIRE(found.size() == 1);
+    BOOST_TEST(found.front() ==
+               "weir.toml:7:17: warning: route `/a`: `upstream_path` has no effect: it is the "
+               "`path` of the route");
+    BOOST_TEST(warnings(route("path = \"/a\"\nupstream_path = \"/\"")).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_choice_of_one_server_is_a_warning) {
+    auto const of = [](std::string_view more) {
+        return read(
+                   fmt::format("[[upstream]]\nname = \"a\"\n{}[[route]]\nupstream = \"a\"\n", more))
+            .warnings;
+    };
+    std::string const one = "[[upstream.server]]\naddress = \"a:1\"\n";
+    auto const heavy = of(one + "weight = 2\n");
+    BOOST_REQUIRE(heavy.size() == 1);
+    BOOST_TEST(heavy.front() ==
+               "weir.toml:1:1: warning: upstream `a`: `weight` has no effect with one server");
+    auto const hashed = of("hash = \"client\"\n" + one);
+    BOOST_REQUIRE(hashed.size() == 1);
+    BOOST_TEST(hashed.front() ==
+               "weir.toml:3:8: warning: upstream `a`: `hash` has no effect with one server");
+    BOOST_TEST(
+        of("hash = \"client\"\n" + one + "weight = 2\n[[upstream.server]]\naddress = \"a:2\"\n")
+            .empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_limit_whose_keys_can_exceed_its_memory_has_a_warning) {
     auto const of = [](std::string_view rule, std::string_view more) {
         return warnings(fmt::format("[[limit]]\nname = \"a\"\nrule = \"{}\"\n{}\n", rule, more));

@@ -45,6 +45,8 @@ constexpr place upstream{"upstream `shop`: ", "[[upstream]]\nname = \"shop\"\n"}
 constexpr place server{
     "upstream `shop` server: ",
     "[[upstream]]\nname = \"shop\"\n[[upstream.server]]\naddress = \"127.0.0.1:1\"\n"};
+constexpr place upstream_of_two{
+    "upstream `shop`: ", "[[upstream]]\nname = \"shop\"\nservers = [\"a:1\", \"a:2\"]\n"};
 constexpr place health{
     "upstream `shop` health: ",
     "[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:9000\"\n[upstream.health]\n"};
@@ -209,6 +211,35 @@ std::vector<row> const& rows() {
          {"1", "1000000000"},
          {"0", "1000000001", "\"5\""},
          "a number from 1 to 1000000000"},
+        {server,
+         "weight",
+         {"2", "100"},
+         {"0", "101", "-1", "1.5", "\"2\""},
+         "a number from 1 to 100"},
+        {server, "backup", {}, {"1", "\"true\""}, a_flag},
+        {{"upstream `shop`: ", server.before},
+         "backup",
+         {},
+         {"true"},
+         "all servers have `backup`; at least one must have none"},
+        {{"upstream `shop` server: ",
+          "[[upstream]]\nname = \"shop\"\nservers = \"a:1\"\n[[upstream.server]]\naddress = "
+          "\"127.0.0.1:1\"\n"},
+         "backup",
+         {"true"},
+         {},
+         ""},
+        {upstream_of_two,
+         "hash",
+         {"\"client\"", "\"header A or client\"", "[\"client\", \"path 2\"]",
+          "\"cookie a or query b\""},
+         {"\"\"", "\"a\"", "\"path 0\"", "\"shared\"", "\"total\"", "\"header A or shared\"",
+          "\"header A or reject\"", "5"},
+         "`client`, `header NAME`, `cookie NAME`, `query NAME`, `claim NAME`, or `path N`, a "
+         "segment of "
+         "the path from 1 to 100; or several of these with ` or ` between"},
+        {upstream_of_two, "hash", {}, {"[\"client\", \"client\"]"}, "duplicate `client`"},
+        {upstream_of_two, "hash", {}, {"[]"}, "`hash` has no part"},
         {server,
          "max_connections",
          {"1", "1000000000"},

@@ -98,14 +98,17 @@ health = { path = "/healthz", every = "1s", timeout = "200ms", fall = 5, rise = 
 
 [[upstream]]
 name = "search"
+hash = ["header X-Session or client", "path 1"]
 
 [[upstream.server]]
 address = "10.0.0.7:9000"
 seats = 8
 max_connections = 9
+weight = 3
 
 [[upstream.server]]
 address = "[fd00::7]:9000"
+backup = true
 
 [[store]]
 name = "shared"
@@ -152,6 +155,7 @@ host = "*.example.org"
 path = "/search"
 method = ["GET", "HEAD"]
 upstream = "search"
+upstream_path = "/find"
 limits = ["client", "all"]
 upstream_timeout = "5s"
 body_buffer = 1000
@@ -166,7 +170,7 @@ idle = "1h"
 remove = ["Cookie"]
 
 [route.request_headers.add]
-"X-Through" = "weir"
+"X-Through" = "weir for {client}"
 
 [route.response_headers.add]
 "Strict-Transport-Security" = "max-age=1"
@@ -284,6 +288,12 @@ BOOST_AUTO_TEST_CASE(can_set_every_key) {
     BOOST_TEST(c.upstreams[0].health->fall == 5);
     BOOST_TEST((c.upstreams[1].servers[0].seats == 8));
     BOOST_TEST(!c.upstreams[1].servers[1].seats);
+    BOOST_TEST(c.upstreams[1].servers[0].weight == 3);
+    BOOST_TEST(!c.upstreams[1].servers[0].backup);
+    BOOST_TEST(c.upstreams[1].servers[1].weight == 1);
+    BOOST_TEST(c.upstreams[1].servers[1].backup);
+    BOOST_REQUIRE(c.upstreams[1].hash.size() == 2U);
+    BOOST_TEST(to_string(c.upstreams[1].hash[0]) == "header X-Session or client");
     auto const& client = c.limits[1];
     BOOST_REQUIRE(client.key.size() == 3U);
     BOOST_TEST((client.key[1].what == config::key_part::kind::header));
@@ -294,6 +304,7 @@ BOOST_AUTO_TEST_CASE(can_set_every_key) {
     BOOST_TEST(std::get<weir::fail_local>(c.limits[3].on_failure).share == 0.25);
     BOOST_TEST((c.limits[0].queue.order == weir::queue_order::priority));
     BOOST_TEST((c.routes[0].methods == std::vector<std::string>{"GET", "HEAD"}));
+    BOOST_TEST((c.routes[0].upstream_path == "/find"));
     BOOST_TEST((c.routes[1].respond == 403U));
     BOOST_REQUIRE(c.bodies.size() == 1U);
     BOOST_TEST((c.bodies[0].status == std::vector<unsigned>{429, 503}));

@@ -158,6 +158,33 @@ class Servers(ProxyTest):
                     self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
                 self.assertIn("/", self.other.targets())
 
+    def test_a_backup_serves_only_during_an_outage(self):
+        port = self.other.port
+        proxy = self.start_with(
+            '[[upstream]]\nname = "shop"\nhealth = { every = "20ms", timeout = "1s", fall = 1, rise = 1 }\n'
+            f'[[upstream.server]]\naddress = "127.0.0.1:{port}"\n'
+            f'[[upstream.server]]\naddress = "127.0.0.1:{self.upstream.port}"\nbackup = true\n')
+
+        firsts = [self.other]  # an earlier one may still serve a connection that the proxy kept
+
+        def counts():
+            return sum(len(one.requests) for one in firsts), len(self.upstream.requests)
+
+        def served():
+            before = counts()
+            with Client(proxy.port) as client:
+                self.assertEqual([client.ask("/").status for _ in range(10)], [200] * 10)
+            return [now - then for now, then in zip(counts(), before)]
+
+        self.assertEqual(served(), [10, 0])
+        self.other.close()
+        self.assertIn(f"server 127.0.0.1:{port} is down", proxy.process.stderr.readline())
+        self.assertEqual(served(), [0, 10])
+        firsts.append(Upstream(port))
+        self.addCleanup(firsts[-1].close)
+        self.assertIn(f"server 127.0.0.1:{port} is up", proxy.process.stderr.readline())
+        self.assertEqual(served(), [10, 0])
+
     def test_failed_requests_count_as_failed_checks(self):
         # No check happens meanwhile.
         dead = self.unused_port()
