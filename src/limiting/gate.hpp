@@ -151,14 +151,17 @@ public:
                 e.at[i].cost = terms_[i].cost_of(e.who);
         pass_unlimited(e);
         if (waits_for_chain(e) && !try_chain(e))
-            return !waits();
+            return e.rejected.by != nullptr;
         while (e.passed < strict_) {
+            auto& next = *limits_[e.passed];
+            auto const& at = e.at[e.passed];
             weir::error_code ec;
-            auto permit = limits_[e.passed]->try_enter(e.who, e.at[e.passed], ec);
+            auto permit =
+                waits() ? next.enter_at_once(e.who, at, ec) : next.try_enter(e.who, at, ec);
             if (!permit) {
-                if (!waits())
+                if (ec)
                     reject(e, e.passed, ec, permit.retry_after());
-                return !waits();
+                return e.rejected.by != nullptr;
             }
             take(e, std::move(permit));
         }
@@ -322,9 +325,10 @@ private:
     }
     [[nodiscard]] bool try_chain(entry_type& e) const {
         weir::error_code ec;
-        auto permit = chain_for(e).try_enter(ec);
+        auto chain = chain_for(e);
+        auto permit = waits() ? chain.enter_at_once(ec) : chain.try_enter(ec);
         if (!permit) {
-            if (!waits())
+            if (ec)
                 reject(e, rejected_by(e, permit), ec, permit.retry_after());
             return false;
         }

@@ -90,6 +90,9 @@ public:
     /// be slow to hash, so each request hashes it once.
     [[nodiscard]] virtual weir::permit try_enter(request_info const& who, selected const& at,
                                                  weir::error_code& ec) = 0;
+    /// Enters if that needs no wait; otherwise returns an empty permit and no error, and counts nothing.
+    [[nodiscard]] virtual weir::permit enter_at_once(request_info const& who, selected const& at,
+                                                     weir::error_code& ec) = 0;
     /// Enters, and waits for up to `patience`. `at` is as for `try_enter`.
     virtual void async_enter(request_info const& who, selected const& at, weir::duration patience,
                              handler h) = 0;
@@ -152,6 +155,10 @@ public:
                            weir::error_code& ec) override {
         return limiter_.try_enter(place_.of(who, at.cost), ec);
     }
+    weir::permit enter_at_once(request_info const& who, selected const& at,
+                               weir::error_code& ec) override {
+        return limiter_.enter_at_once(place_.of(who, at.cost), ec);
+    }
     void async_enter(request_info const& who, selected const& at, weir::duration patience,
                      typename base::handler h) override {
         limiter_.async_enter(place_.of(who, at.cost), patience, std::move(h));
@@ -202,6 +209,10 @@ public:
     weir::permit try_enter(request_info const& who, selected const& at,
                            weir::error_code& ec) override {
         return of(at).try_enter(at.key, place_.of(who, at.cost), ec);
+    }
+    weir::permit enter_at_once(request_info const& who, selected const& at,
+                               weir::error_code& ec) override {
+        return of(at).enter_at_once(at.key, place_.of(who, at.cost), ec);
     }
     void async_enter(request_info const& who, selected const& at, weir::duration patience,
                      typename base::handler h) override {

@@ -50,16 +50,16 @@ void turn_away(entry& e) {
 
 bool gate::enter_at_once(entry& e) const {
     bool const decided = base::enter_at_once(e);
-    if (e.rejected.by) {
-        e.rejected.by->note_rejection();
+    if (e.rejected.by)
         turn_away(e);
-    }
     return decided;
 }
 
 template <class Permit>
-bool gate::is_let_in(entry& e, verdict<Permit>& v) const {
+bool gate::is_let_in(entry& e, verdict<Permit>& v, net::clock::time_point since) const {
     e.client = v.client;
+    if (!v.permit)
+        e.waited += net::clock::now() - since;  // only a permit knows its wait
     if (v.client != net::presence::here) {
         turn_away(e, next(e), 503, "the client closed the connection");
         e.give_back();
@@ -74,15 +74,16 @@ bool gate::is_let_in(entry& e, verdict<Permit>& v) const {
 net::task<> gate::enter_in_turn(entry& e, net::connection& client) const {
     pass_unlimited(e);
     for (bool goes_on = true; goes_on && !is_in(e);) {
+        auto const since = net::clock::now();
         if (waits_for_chain(e)) {
             auto const enter = [this, &e](on_turn<weir::any_chain_permit> h) {
                 wait_for_chain(e, std::move(h));
             };
             auto v = co_await wait_turn<weir::any_chain_permit>(client, enter);
-            goes_on = is_let_in(e, v);
+            goes_on = is_let_in(e, v, since);
         } else {
             auto v = co_await next(e).enter(e.who, e.at[e.passed], client, e.patience);
-            goes_on = is_let_in(e, v);
+            goes_on = is_let_in(e, v, since);
         }
     }
 }
@@ -95,7 +96,7 @@ net::task<bool> gate::enter_again(entry& e, net::connection& client) const {
         auto& one = *all()[i];
         if (one.has_seats() || e.at[i].is_unlimited || is_by_response(i))
             continue;
-        auto& permit = again.permits[i] = one.try_enter(e.who, e.at[i], ignored);
+        auto& permit = again.permits[i] = one.enter_at_once(e.who, e.at[i], ignored);
         if (auto const trip = one.round_trip(); !permit && trip > weir::duration::zero())
             permit = (co_await one.enter(e.who, e.at[i], client, trip)).permit;
         if (!permit && i < strict()) {

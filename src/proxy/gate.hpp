@@ -81,7 +81,7 @@ public:
 
 private:
     template <class Permit>
-    [[nodiscard]] bool is_let_in(entry& e, verdict<Permit>& v) const;
+    [[nodiscard]] bool is_let_in(entry& e, verdict<Permit>& v, net::clock::time_point since) const;
 };
 
 }  // namespace proxy

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -60,6 +62,10 @@ public:
     weir::permit try_enter(request_info const& who, limiting::selected const& at,
                            net::error_code& ec) override {
         return limiter_.try_enter(asks_.of(who, at.cost), ec);
+    }
+    weir::permit enter_at_once(request_info const& who, limiting::selected const& at,
+                               net::error_code& ec) override {
+        return limiter_.enter_at_once(asks_.of(who, at.cost), ec);
     }
     void async_enter(request_info const& who, limiting::selected const& at, weir::duration patience,
                      handler h) override {

@@ -18,7 +18,6 @@
 #include "request_info.hpp"
 #include "turn.hpp"
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -73,12 +72,6 @@ public:
 
     void change_rule(weir::limiter_config const& rule) final;
 
-    /// Counts a request that was rejected without a wait. The limiter cannot count it: its `try_enter` also rejects
-    /// requests that wait afterwards. Thread-safe.
-    void note_rejection() noexcept { rejections_.fetch_add(1, std::memory_order_relaxed); }
-    [[nodiscard]] std::uint64_t rejections() const noexcept {
-        return rejections_.load(std::memory_order_relaxed);
-    }
     /// The name, which never changes. Thread-safe.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     /// Unique in this process.
@@ -101,7 +94,6 @@ private:
     bool is_of_store_;
     std::string const name_;
     std::uint64_t const id_;
-    std::atomic<std::uint64_t> rejections_ = 0;
 };
 
 /// Makes a limit. `ex` serves waiting requests, so it must run while any request can wait. `e` is the store that counts

@@ -41,7 +41,8 @@ std::string text_of(config::limit const& l) {
     if (l.is_unlimited)
         out = config::unlimited;
     else if (seats)
-        out = fmt::format("at most {} concurrent requests", seats->seats);
+        out = fmt::format("at most {} concurrent request{}", seats->seats,
+                          seats->seats == 1 ? "" : "s");
     else if (auto const* const adaptive = std::get_if<weir::adaptive_options>(&l.rule.options))
         out = fmt::format("at most {} concurrent requests, adaptive",
                           std::visit([](auto const& o) { return o.max; }, *adaptive));

@@ -56,10 +56,6 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.seats = l.has_seats();
     out.writable = writable && !c.is_unlimited;
     out.stats = stats;
-    // `try_enter` counts a waiting request as `no_permit` before it waits. So that number is right only in a dry run,
-    // where no request waits; otherwise the limit counts immediate rejections itself.
-    if (!c.dry_run)
-        out.stats.no_permit = l.rejections();
     out.waits = waits;
     if (auto const keys = l.keys()) {
         out.keys = keys->count;

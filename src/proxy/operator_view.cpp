@@ -28,18 +28,23 @@ std::string text_of(upstream_trouble const& t) {
 
 void report_one(std::string& out, limit const& l) {
     auto const s = l.stats();
-    // `try_enter` counts a waiting request as `no_permit` before it waits.
     auto const& c = l.configuration();
-    bool const waits =
-        !c.dry_run && c.queue.patience.length_or(weir::forever) > weir::duration::zero();
-    auto const too_late = waits ? s.deadline_unreachable : s.no_permit;
-
+    std::string rare;
+    for (auto const& [n, why] :
+         {std::pair(s.no_permit, "no permit"),
+          {s.shed, "dropped from the queue"},
+          {s.exceeds_capacity, "over capacity"},
+          {s.too_many_keys, "too many keys"},
+          {s.unavailable, "store unavailable"},
+          {s.closed, "closed"}})
+        if (n != 0)
+            rare += fmt::format(", {} {}", n, why);
     fmt::format_to(
         std::back_inserter(out),
         "weir-proxy: {}: {} granted ({} immediately), {}: {} queue full, {} timed out, "
-        "{} wait too long, {} disconnected; now {} in use, {} waiting",
+        "{} wait too long{}, {} disconnected; now {} in use, {} waiting",
         c.name, s.granted, s.granted_immediately, c.dry_run ? "would be rejected" : "rejected",
-        s.queue_full, s.timed_out, too_late, s.cancelled, s.in_use, s.waiting);
+        s.queue_full, s.timed_out, s.deadline_unreachable, rare, s.cancelled, s.in_use, s.waiting);
     if (l.is_adaptive())
         fmt::format_to(std::back_inserter(out), ", {} seats", s.capacity);
     if (auto const keys = l.keys())

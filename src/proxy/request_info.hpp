@@ -10,7 +10,7 @@ namespace proxy {
 struct request_info {
     http::request_head const& request;
     boost::asio::ip::address const& client;
-    bool is_trusted = false;  // the peer may state the cost of the request
+    bool is_trusted = false;  // its peer is trusted, and may state its cost
 };
 
 }  // namespace proxy

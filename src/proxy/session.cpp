@@ -216,8 +216,8 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
             co_return conclude(failed, x.request.head, false);
         }
     }
-    bool const may_state_cost = is_trusted(p.configuration.clients, peer_);
-    entry entered({x.request.head, client, may_state_cost});
+    bool const is_balancer = is_trusted(p.configuration.clients, peer_);
+    entry entered({x.request.head, client, is_balancer});
     if (!to.entrance.enter_at_once(entered))
         co_await wait(to, entered);
     auto end = conclude(what, x.request.head, x.request.body.done());
@@ -227,7 +227,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     std::optional<std::uint64_t> received;  // the bytes of a body of unknown length
     for (bool again = what.what != action::answer; again && entered.status == 0;) {
         relay way(shared_.for_relays, p, to, {client_, w.in}, x, clock, entered, what.protocol);
-        auto const r = co_await way.run(name_, is_trusted(p.configuration.clients, peer_));
+        auto const r = co_await way.run(name_, is_balancer);
         x.record.server = r.server;
         to.entrance.report(entered, outcome_of(r));
         // A wait that ends at once would not end with a seat.

@@ -95,7 +95,8 @@ class Log(ProxyTest):
             wait_until(lambda: len(self.lines()) == 1)
             rejected = json.loads(self.lines()[0])
             self.assertEqual((rejected["limit"], rejected["upstream"]), ("a seat", None))
-            self.assertGreaterEqual(rejected["request_time"], 0.3)
+            self.assertGreaterEqual(rejected["waited"], 0.3)
+            self.assertGreaterEqual(rejected["request_time"], rejected["waited"])
 
     def test_an_id_is_accepted_or_made_and_forwarded(self):
         proxy = self.start("--access-log", self.log)

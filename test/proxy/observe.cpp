@@ -101,7 +101,21 @@ BOOST_AUTO_TEST_CASE(sees_each_rejection_immediately) {
     BOOST_TEST(some.limit().rejected_total() == 3u);
 }
 
-// The limiter itself counted a rejection before the wait.
+BOOST_AUTO_TEST_CASE(sees_each_rejection_once) {
+    for (std::string const patience : {"0s", "1s"}) {
+        observed some(
+            "rule = \"9/1s\"\nkey = \"header X-Key\"\nmax_keys = 1\nwhen_full = \"reject\"\n"
+            "queue = \"patience " +
+            patience + "\"\n");
+        auto client = some.proxy.connect();
+        for (std::string const key : {"a", "b", "c"})
+            some.proxy.ask(client, "GET / HTTP/1.1\r\nHost: a\r\nX-Key: " + key + "\r\n\r\n");
+        BOOST_TEST(some.rejected(reason::too_many_keys) == 2u);
+        BOOST_TEST(some.limit().rejected_total() == 2u);
+        BOOST_TEST(some.limit().stats.granted == 1u);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(sees_no_rejection_of_a_waiting_request) {
     observed some("rule = \"1 seats\"\nqueue = \"max_waiting 1 patience 1s\"\n");
     some.proxy.upstream.answer = nullptr;
