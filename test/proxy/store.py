@@ -193,6 +193,27 @@ class Store(ProxyTest):
             self.assertEqual([client.ask("/local").status for _ in range(2)], [200, 429])
         self.assertTrue(set(names) <= set(proxy.numbers()))
 
+    def test_costs_at_a_store(self):
+        def answer(sock, request, reader):
+            tokens = request.target.partition("?")[2]
+            sock.sendall(f"HTTP/1.1 200 OK\r\nX-Tokens: {tokens}\r\nContent-Length: 0\r\n\r\n".encode())
+            return True
+
+        self.upstream.script["/ask"] = answer
+        server = self.have(Redis)
+        config = (
+            f'[[store]]\nname = "redis"\nurl = "{server.url}"\n[[upstream]]\nname = "model"\nservers = "UPSTREAM"\n'
+            '[[limit]]\nname = "tokens"\nrule = "10/1h burst 10"\nstore = "redis"\ntimeout = "20s"\n'
+            'cost = "response header X-Tokens"\nestimate = 3\nqueue = "patience 20s"\n')
+        proxies = [self.start_with(config) for _ in range(2)]
+        with Client(proxies[0].port) as one, Client(proxies[1].port) as two:
+            # Each gives its estimate back, so that the next ones have enough.
+            self.assertEqual([c.ask("/ask?0").status for c in (one, two) * 4], [200] * 8)
+            self.assertEqual([one.ask("/ask?5").status, two.ask("/ask?1").status], [200, 200])
+            self.assertEqual(two.ask("/ask?50").status, 200)  # 4 are left
+            for client in (one, two):
+                self.assertGreater(int(self.until_it_is(429, client).get("retry-after")), 3600)
+
     def until_it_is(self, status, client):
         answers = []
 
