@@ -468,6 +468,43 @@ BOOST_AUTO_TEST_CASE(takes_the_cost_of_a_request_from_each_limit) {
     }
 }
 
+// Two limits count the same requests: one by their status, and one by their cost.
+BOOST_AUTO_TEST_CASE(corrects_its_permits_by_the_response) {
+    struct row {
+        unsigned status;
+        std::optional<weir::amount> known;
+        weir::amount failures, tokens;  // in use afterwards
+    };
+    for (auto const& [status, known, failures, tokens] : {
+             row{401, 7, 1, 7},
+             row{403, 0, 1, 0},
+             row{400, 7, 0, 7},
+             row{404, {}, 0, 4},
+             row{500, 12, 1, 12},
+             row{599, {}, 1, 4},
+             row{0, {}, 0, 4},
+         }) {
+        BOOST_TEST_CONTEXT(status) {
+            limits here;
+            auto by_status = limit_of("failures", "2/60s", "patience 0s");
+            by_status.count = {{401, 403}, {500, 599}};
+            auto by_cost = limit_of("tokens", "10/60s", "patience 0s");
+            by_cost.cost = {.what = config::cost::kind::response_header, .estimate = 4};
+            auto& first = here.add(by_status);
+            auto& second = here.add(by_cost);
+            test_gate const gate(here.all);
+            visit one(gate);
+            BOOST_TEST(in_use(first) == 1);
+            BOOST_TEST(in_use(second) == 4);
+            gate.settle(one.entry, status, [&](config::cost const& c) {
+                return config::is_of_response(c) ? known : std::nullopt;
+            });
+            BOOST_TEST(in_use(first) == failures);
+            BOOST_TEST(in_use(second) == tokens);
+        }
+    }
+}
+
 BOOST_FIXTURE_TEST_CASE(reports_to_adaptive_seats, limits) {
     auto& seats = add("seats", "1 seats");
     auto& adaptive = add("adaptive", "10 aimd min 1");
