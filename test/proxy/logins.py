@@ -60,7 +60,7 @@ class Logins(ProxyTest):
         self.assertGreater(found.count(200), 100)
         self.assertLessEqual(found.count(401), 5)
         reached = [t for t in self.upstream.targets() if t.endswith("bad")]
-        self.assertLessEqual(len(reached), 5 + 20)  # those whose clients left are not counted
+        self.assertLessEqual(len(reached), 5 + 20)  # without the requests whose clients left
         with Client(proxy.port) as client:
             while client.ask("/login?bad").status == 401:
                 found.append(401)
