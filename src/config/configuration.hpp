@@ -358,6 +358,18 @@ struct header_condition {
     friend bool operator==(header_condition const&, header_condition const&) = default;
 };
 
+/// The body of the proxy's own responses with these statuses, instead of a line of text.
+struct body {
+    static constexpr std::size_t most_bytes = 1024 * 1024;
+
+    std::vector<unsigned> status;
+    std::string file;  // relative to the configuration file
+    std::string type;  // a media type
+    std::string text;  // the content of the file
+
+    friend bool operator==(body const&, body const&) = default;
+};
+
 /// A request uses the first route that matches it.
 struct route {
     // One less than a chain can have: the seats of the upstream's servers are one more limit.
@@ -373,7 +385,8 @@ struct route {
     std::string upstream;                      // by name; empty if `respond` is set
     std::optional<std::string> upstream_path;  // replaces `path` in requests to the upstream
     std::optional<unsigned> respond;           // the status of a response by the proxy itself
-    std::vector<std::string> limits;           // by name; a request gets permits from all or none
+    std::optional<config::body> body;  // of this response; empty: one of `bodies`, or a line
+    std::vector<std::string> limits;   // by name; a request gets permits from all or none
     std::vector<std::pair<std::string, weir::amount>> costs;  // by limit; replaces its `cost`
     std::optional<weir::duration> upstream_timeout;
     // The bytes of a body that the proxy reads before it asks for a seat.
@@ -409,18 +422,6 @@ struct admin_options {
 
 /// Whether only this machine itself can reach the address.
 [[nodiscard]] bool is_private(server_address const& at);
-
-/// The body of the proxy's own responses with these statuses, instead of a line of text.
-struct body {
-    static constexpr std::size_t most_bytes = 1024 * 1024;
-
-    std::vector<unsigned> status;
-    std::string file;  // relative to the configuration file
-    std::string type;  // a media type
-    std::string text;  // the content of the file
-
-    friend bool operator==(body const&, body const&) = default;
-};
 
 // ---- The rest
 

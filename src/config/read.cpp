@@ -118,6 +118,7 @@ private:
     void read_costs(table_reader& t, route& r);
     void read_changes(table_reader& t, field_changes& changes);
     void read_body(table_reader& t);
+    void read_content(table_reader& t, body& b);
 
     // Reads the name of a table. Later messages about the table contain the name.
     [[nodiscard]] std::string name_of(table_reader& t, std::string_view what, names& all) {
@@ -522,6 +523,14 @@ void file_reader::read_route(table_reader& t) {
         of.get("seats", r.upgrade.seats, how_long_seats_are_held());
         of.get("idle", r.upgrade.idle, time(1ms));
     });
+    t.table("body", [&](table_reader& of) { read_content(of, r.body.emplace()); });
+    if (r.body && !t.has("respond"))
+        t.problem(t.at("body"), "`body` requires `respond`");
+    else if (r.body && r.respond && (r.respond == 204U || r.respond == 304U))
+        t.problem(t.at("body"),
+                  fmt::format("a response with the status {} has no body", *r.respond));
+    if (r.body && r.respond)
+        r.body->status = {*r.respond};
     t.table("request_headers", [&](table_reader& of) { read_changes(of, r.request_headers); });
     t.table("response_headers", [&](table_reader& of) { read_changes(of, r.response_headers); });
     made_.routes.push_back(std::move(r));
@@ -587,6 +596,17 @@ void file_reader::read_body(table_reader& t) {
     t.list("status", number(200, 599), [&](std::int64_t status, position) {
         b.status.push_back(static_cast<unsigned>(status));
     });
+    read_content(t, b);
+    for (auto const& other : made_.bodies)
+        for (auto const status : b.status)
+            if (other.type == b.type &&
+                std::ranges::find(other.status, status) != other.status.end())
+                t.problem(t.at("status"),
+                          fmt::format("duplicate body of this type for status {}", status));
+    made_.bodies.push_back(std::move(b));
+}
+
+void file_reader::read_content(table_reader& t, body& b) {
     if (t.require("file", b.file, text("a file"))) {
         try {
             b.text = config::read_body(b.file, path_);
@@ -599,13 +619,6 @@ void file_reader::read_body(table_reader& t) {
                       fmt::format("missing `type`: cannot infer the media type of `{}`", b.file));
     }
     t.get("type", b.type, media_type());
-    for (auto const& other : made_.bodies)
-        for (auto const status : b.status)
-            if (other.type == b.type &&
-                std::ranges::find(other.status, status) != other.status.end())
-                t.problem(t.at("status"),
-                          fmt::format("duplicate body of this type for status {}", status));
-    made_.bodies.push_back(std::move(b));
 }
 
 // Adds the default listener and the default route.

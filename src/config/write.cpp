@@ -272,6 +272,11 @@ void write(writer& w, route const& r) {
         w.member("seats", r.upgrade.seats, by_default.upgrade.seats);
         w.member("idle", r.upgrade.idle, by_default.upgrade.idle);
     }
+    if (r.body) {
+        w.table("route.body");
+        w.line("file", tool::quoted(r.body->file));
+        w.line("type", tool::quoted(r.body->type));
+    }
     write(w, "request_headers", r.request_headers);
     write(w, "response_headers", r.response_headers);
 }

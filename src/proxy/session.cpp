@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace proxy {
@@ -300,10 +301,14 @@ net::task<next> session::answer(workspace& w, plan const& p, conclusion const& e
     auto& x = w.current;
     auto const after = draining() ? last_after(end) : end.after;
     http::changes_of_message changes;
-    if (end.how == ending::routed && x.record.to)
-        changes = {x.record.to->response_headers, x.variables};
-    auto out = write_response(x, p.configuration.bodies, end.say, after == next::request,
-                              shared_.for_relays.date.now(), changes);
+    std::span<config::body const> bodies = p.configuration.bodies;
+    if (auto const* const to = x.record.to; to && end.how == ending::routed) {
+        changes = {to->response_headers, x.variables};
+        if (auto const& own = to->configuration.body)
+            bodies = {&*own, 1};
+    }
+    auto out = write_response(
+        x, bodies, end.say, after == next::request, shared_.for_relays.date.now(), changes);
     net::error_code ec;
     if (!client_.send_now(out, ec)) {
         net::time_limit const limit(client_, net::direction::writing, limits().body);

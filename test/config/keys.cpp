@@ -71,6 +71,7 @@ constexpr place route{"route `/`: ", "[[route]]\nupstream = \"shop\"\n", shop};
 constexpr place unnamed_route{"route", "[[route]]\nupstream = \"shop\"\n", shop};
 constexpr place answer{"route `/`: ", "[[route]]\n", shop};
 constexpr place answered{"route `/`: ", "[[route]]\nrespond = 403\n", shop};
+constexpr place body_of_route{"route `/` body: ", "[[route]]\nrespond = 403\n", shop};
 constexpr place upgrade{
     "route `/` upgrade: ", "[[route]]\nupstream = \"shop\"\n[route.upgrade]\nto = \"websocket\"\n",
     shop};
@@ -554,6 +555,19 @@ std::vector<row> const& rows() {
         {route, "respond", {}, {"403"}, "exactly one of `upstream` and `respond` is required"},
         {answered, "upstream_timeout", {}, {"\"5s\""}, "`upstream_timeout` requires `upstream`"},
         {answered, "body_buffer", {}, {"5"}, "`body_buffer` requires `upstream`"},
+        {body_of_route, "body", {}, {"{}"}, "missing `file`"},
+        {body_of_route, "body", {}, {"{ file = \"no-such-file.html\" }"}, "no-such-file.html"},
+        {body_of_route,
+         "body",
+         {},
+         {"{ file = \"a\", type = \"text\" }"},
+         "a media type, such as text/html"},
+        {route, "body", {}, {"{ file = \"a.html\" }"}, "`body` requires `respond`"},
+        {{"route `/`: ", "[[route]]\nrespond = 304\n", shop},
+         "body",
+         {},
+         {"{ file = \"a.html\" }"},
+         "a response with the status 304 has no body"},
         {answered, "upgrade", {}, {"{ to = \"a\" }"}, "`upgrade` requires `upstream`"},
         {answered,
          "request_headers",

@@ -179,6 +179,10 @@ remove = ["Cookie"]
 path = "/admin"
 respond = 403
 
+[route.body]
+file = "sorry.html"
+type = "text/html"
+
 [[route]]
 upstream = "shop"
 limits = ["all"]
@@ -306,6 +310,9 @@ BOOST_AUTO_TEST_CASE(can_set_every_key) {
     BOOST_TEST((c.routes[0].methods == std::vector<std::string>{"GET", "HEAD"}));
     BOOST_TEST((c.routes[0].upstream_path == "/find"));
     BOOST_TEST((c.routes[1].respond == 403U));
+    BOOST_REQUIRE(c.routes[1].body.has_value());
+    BOOST_TEST(c.routes[1].body->text == "<p>Sorry\n");
+    BOOST_TEST((c.routes[1].body->status == std::vector<unsigned>{403}));
     BOOST_REQUIRE(c.bodies.size() == 1U);
     BOOST_TEST((c.bodies[0].status == std::vector<unsigned>{429, 503}));
     BOOST_TEST(c.bodies[0].text == "<p>Sorry\n");

@@ -106,6 +106,29 @@ class Problems(ProxyTest):
                              (503, "120", "shop", None))
             self.assertEqual(client.ask("/").get("x-of"), "shop")
 
+    def test_a_route_that_responds_has_its_own_body(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("down.html", "<p>Until noon\n"), ("busy.html", "<p>Busy\n")):
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
+            proxy = self.start_with(SHOP + (
+                f'[[body]]\nstatus = 503\nfile = "{folder}/busy.html"\n'
+                '[[route]]\npath = "/down"\nrespond = 503\nlimits = "none"\n'
+                f'body = {{ file = "{folder}/down.html" }}\nresponse_headers = {{ add = {{ Retry-After = "600" }} }}\n'
+                '[[route]]\npath = "/busy"\nrespond = 503\n'
+                '[[route]]\nupstream = "shop"\n'
+                '[[limit]]\nname = "none"\nrule = "2/1h"\nqueue = "patience 0s"\n'))
+            with Client(proxy.port) as client:
+                for fields in ("", "Accept: text/html\r\n"):
+                    down = client.ask("/down", fields=fields)
+                    self.assertEqual((down.status, down.get("content-type"), down.body),
+                                     (503, "text/html; charset=utf-8", b"<p>Until noon\n"))
+                    self.assertEqual(down.get("retry-after"), "600")
+                # A limit that rejects the request has another response.
+                rejected = client.ask("/down")
+                self.assertEqual((rejected.status, rejected.body), (429, b"too many requests\n"))
+                self.assertEqual(client.ask("/busy").body, b"<p>Busy\n")
+
     def test_a_response_that_is_not_about_a_limit_has_the_type_about_blank(self):
         proxy = self.start_with(SHOP + LIMITS + ROUTES)
         self.upstream.script["/a/drop"] = lambda *_: False

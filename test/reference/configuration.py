@@ -40,8 +40,11 @@ NEEDS = {
     ("upstream", "server"): {"address": "127.0.0.1:2"},
     ("route",): {"upstream": "shop"},
     ("route", "upgrade"): {"to": "websocket"},
+    ("route", "body"): {"file": "busy.html"},
     ("body",): {"status": 404, "file": "busy.html"},
 }
+# The other keys that the table above a table needs, in place of those in NEEDS.
+NEEDS_ABOVE = {("route", "body"): {"respond": 503}}
 # The other keys that a key needs; None removes a key.
 NEEDS_OF_KEY = {
     ("listen", "proxy_protocol"): {"address": "unix:/a"},
@@ -63,6 +66,7 @@ NEEDS_OF_KEY = {
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
 LOOSE = {"rule", "queue", "listen_address", "server_address", "admin_address", "network", "failure_mode", "limit_name"}
 LOOSE_KEYS = {("route", "upstream"), ("limit", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
+              ("route", "body", "file"), ("route", "body", "type"),
               ("store", "url"), ("upstream", "name"), ("limit", "name")}
 
 
@@ -75,7 +79,8 @@ def changed(path, values):
         is_list = TABLES[path[: depth + 1]].is_list
         at = at.setdefault(name, [{}] if is_list else {})
         at = at[0] if is_list else at
-        for key, value in NEEDS.get(path[: depth + 1], {}).items():
+        needs = NEEDS_ABOVE.get(path[: depth + 2], {}) if depth + 1 < len(path) else {}
+        for key, value in (needs or NEEDS.get(path[: depth + 1], {})).items():
             at.setdefault(key, value)
     for key, value in values.items():
         at[key] = value
@@ -239,6 +244,7 @@ class Configuration(unittest.TestCase):
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
             (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),
+            (("route",), {"body": {"file": "busy.html"}}),
             (("limit",), {"priority": "Priority"}), (("limit",), {"estimate": 5}), (("limit",), {"count": []}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
