@@ -10,7 +10,7 @@
 
 #include <optional>
 
-// `enter_at_once`: what needs no wait is decided and counted; the rest is left to `enter`.
+// `enter_at_once` decides and counts a request that needs no wait, and leaves other requests to `enter`.
 
 using weir::errc;
 using weir::error_code;
