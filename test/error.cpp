@@ -25,9 +25,9 @@ using boost::system::generic_category;
 namespace {
 
 constexpr std::array all{
-    errc::no_permit,        errc::timed_out,   errc::deadline_unreachable,
-    errc::queue_full,       errc::shed,        errc::closed,
-    errc::exceeds_capacity, errc::unavailable, errc::lost,
+    errc::no_permit, errc::timed_out,     errc::deadline_unreachable, errc::queue_full,
+    errc::shed,      errc::closed,        errc::exceeds_capacity,     errc::unavailable,
+    errc::lost,      errc::misconfigured,
 };
 
 }  // namespace
@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(equals_a_generic_condition) {
     BOOST_TEST((make_error_code(errc::closed) == generic::broken_pipe));
     BOOST_TEST((make_error_code(errc::unavailable) == generic::not_connected));
     BOOST_TEST((make_error_code(errc::lost) == generic::owner_dead));
+    BOOST_TEST((make_error_code(errc::misconfigured) == generic::operation_not_permitted));
 
     BOOST_TEST((make_error_code(errc::timed_out) != generic::broken_pipe));
     BOOST_TEST((make_error_code(errc::timed_out) != make_error_code(errc::deadline_unreachable)));

@@ -50,6 +50,9 @@ enum class errc {
     unavailable,
     /// The lease of a shared seat ended before the seat was released.
     lost,
+    /// The server of a shared limit rejects its questions until an option of the store or of the server changes, such as
+    /// a password: `last_failure()` of the limiter has the message of the server.
+    misconfigured,
 };
 
 /// Returns the category of `errc`. Each code also equals a generic condition: for example, `timed_out` and

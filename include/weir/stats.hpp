@@ -44,7 +44,7 @@ struct limiter_stats {
     std::uint64_t closed = 0;
     /// Requests rejected with `errc::too_many_keys`.
     std::uint64_t too_many_keys = 0;
-    /// Requests rejected with `errc::unavailable`.
+    /// Requests rejected with `errc::unavailable` or `errc::misconfigured`.
     std::uint64_t unavailable = 0;
     /// Requests that were cancelled.
     std::uint64_t cancelled = 0;

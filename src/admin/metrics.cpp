@@ -106,7 +106,7 @@ void add_stores(weir::metrics_writer& out, state const& s) {
     });
     out.family("weir_store_mode", "1 for the active mode.", metric::gauge);
     each([&](store_state const& e, std::string const& name) {
-        for (char const* const mode : {"store", "closed", "open", "local"})
+        for (char const* const mode : {"store", "closed", "open", "local", "misconfigured"})
             out.add(e.mode == mode ? 1.0 : 0.0, {{"limit", name}, {"mode", mode}});
     });
 }

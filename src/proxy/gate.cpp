@@ -22,7 +22,7 @@ void turn_away(entry& e, limit const& at, unsigned status, char const* why) {
 char const* why(limit_text const& text, net::error_code ec) {
     if (ec == weir::errc::queue_full)
         return text.queue_full;
-    if (ec == weir::errc::unavailable)
+    if (is_of_store(ec))
         return "the rate limit store is unavailable";
     if (ec == weir::errc::too_many_keys)
         return "too many different clients";
@@ -36,8 +36,7 @@ char const* why(limit_text const& text, net::error_code ec) {
 void turn_away(entry& e) {
     auto const& at = *e.rejected.by;
     // Not the client, but the proxy or its store is the reason.
-    bool const of_proxy =
-        e.rejected.ec == weir::errc::unavailable || e.rejected.ec == weir::errc::too_many_keys;
+    bool const of_proxy = is_of_store(e.rejected.ec) || e.rejected.ec == weir::errc::too_many_keys;
     bool const is_too_much = e.rejected.ec == weir::errc::exceeds_capacity;
     turn_away(e, at,
               of_proxy      ? 503

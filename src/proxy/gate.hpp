@@ -21,6 +21,11 @@
 
 namespace proxy {
 
+/// Returns whether the store of a limit is the reason of a rejection.
+[[nodiscard]] inline bool is_of_store(net::error_code ec) noexcept {
+    return ec == weir::errc::unavailable || ec == weir::errc::misconfigured;
+}
+
 /// The permits of a request, or the reason of its rejection.
 struct entry : limiting::entry<world> {
     using limiting::entry<world>::entry;
@@ -34,7 +39,7 @@ struct entry : limiting::entry<world> {
 
     /// The number of the limit that rejected the request; none if the store of the limit was unavailable.
     [[nodiscard]] std::optional<std::size_t> rejected_number() const noexcept {
-        bool const known = rejected.by && rejected.ec != weir::errc::unavailable;
+        bool const known = rejected.by && !is_of_store(rejected.ec);
         return known ? std::optional(rejected.number) : std::nullopt;
     }
 };

@@ -26,8 +26,11 @@ limit_text text_of(config::limit const& c) {
     return {429, why, why, why};
 }
 
-void tell_of(std::string const& name, weir::mode_change const& change, net::error_code failure) {
-    auto const why = failure ? failure.message() : "no reply";
+void tell_of(std::string const& name, weir::mode_change const& change,
+             weir::store_failure const& failure) {
+    auto const why = !failure.text.empty() ? failure.text
+                     : failure.error       ? failure.error.message()
+                                           : "no reply";
     auto const what = [&]() -> std::string {
         switch (change.after) {
             case weir::shared_mode::store:
@@ -39,6 +42,8 @@ void tell_of(std::string const& name, weir::mode_change const& change, net::erro
             case weir::shared_mode::local:
                 return fmt::format(
                     "the store is unavailable ({}): this proxy grants its local share", why);
+            case weir::shared_mode::misconfigured:
+                return fmt::format("the store is misconfigured ({}): requests get 503", why);
         }
         return {};
     };

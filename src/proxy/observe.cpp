@@ -39,6 +39,8 @@ char const* name_of(weir::shared_mode mode) {
             return "open";
         case weir::shared_mode::local:
             return "local";
+        case weir::shared_mode::misconfigured:
+            return "misconfigured";
     }
     return "";
 }

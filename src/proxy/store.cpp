@@ -43,12 +43,21 @@ namespace {
 #endif
 }
 
+#ifdef WEIR_PROXY_MYSQL
+boost::asio::awaitable<void> install_and_check(std::shared_ptr<weir::mysql::store> at,
+                                               std::string name) {
+    co_await at->install();
+    co_await at->check(std::move(name));
+}
+#endif
+
 store mysql_store(net::executor const& ex, std::string const& what, std::string const& url) {
 #ifdef WEIR_PROXY_MYSQL
     auto const options = mysql_options(what, url);
     try {
         auto const made = std::make_shared<weir::mysql::store>(ex, options);
-        return {made, [made](std::string const&) { return made->install(); }};
+        return {made,
+                [made](std::string name) { return install_and_check(made, std::move(name)); }};
     } catch (boost::system::system_error const& e) {
         throw tool::usage_error(fmt::format("{}: cannot read the authorities {}: {}", what,
                                             options.authorities, e.code().message()));

@@ -21,6 +21,7 @@ char const* text_of(weir::errc why) noexcept {
         case weir::errc::closed:
         case weir::errc::unavailable:
         case weir::errc::lost:
+        case weir::errc::misconfigured:
             break;
     }
     return "closed";

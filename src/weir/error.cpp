@@ -36,6 +36,8 @@ public:
                 return "the store is unavailable";
             case errc::lost:
                 return "the lease of the shared seat has ended";
+            case errc::misconfigured:
+                return "the store is misconfigured";
         }
         return "unknown weir error " + std::to_string(code);
     }
@@ -60,6 +62,8 @@ public:
                 return generic::make_error_condition(generic::not_connected);
             case errc::lost:
                 return generic::make_error_condition(generic::owner_dead);
+            case errc::misconfigured:
+                return generic::make_error_condition(generic::operation_not_permitted);
         }
         return {code, *this};
     }

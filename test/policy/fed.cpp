@@ -7,7 +7,6 @@
 #include <chrono>
 #include <optional>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -54,6 +53,20 @@ struct story {
     }
     bool deny(fed::question const& q, std::chrono::microseconds wait) {
         return p.answered(q.number, {.wait = wait}, now);
+    }
+    // The server rejects the next question.
+    bool refuse(std::chrono::microseconds again_in = 0us) {
+        auto const q = question();
+        BOOST_TEST_REQUIRE(q.has_value());
+        return p.failed(q->number, {.wait = again_in}, now);
+    }
+    // The server rejects five questions in a row: an outage, with a pause by the options.
+    void break_down() {
+        for (int i = 0; i != 4; ++i) {
+            BOOST_TEST(!refuse(1us));
+            now += 1us;
+        }
+        BOOST_TEST(refuse());
     }
     // Grants the request at the head what it asked for, and removes it.
     weir::ticket serve(amount n) {
@@ -342,9 +355,10 @@ BOOST_AUTO_TEST_CASE(unsent_question_is_known_to_have_failed_even_if_reported_la
     s.now += 50ms;
     s.p.elapse(s.now);
     BOOST_TEST(s.p.fed_stats().unknown == 1u);
-    BOOST_TEST(!s.p.failed(unsent->number, false, s.now));
+    BOOST_TEST(!s.p.failed(unsent->number, {.kind = weir::failure_kind::unsent}, s.now));
     BOOST_TEST(s.p.fed_stats().unknown == 0u);
-    BOOST_TEST(s.p.fed_stats().failed == 1u);
+    BOOST_TEST(s.p.fed_stats().failed == 0u);
+    BOOST_TEST(s.p.fed_stats().unsent == 1u);
     BOOST_TEST(s.p.fed_stats().late == 0u);
 }
 
@@ -364,16 +378,18 @@ BOOST_AUTO_TEST_CASE(times_beyond_nanoseconds_are_the_end_of_time) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
+BOOST_AUTO_TEST_CASE(five_rejections_in_a_row_make_an_outage) {
     story s;
     s.waiting = {.head = 2, .all = 4};
-    for (int i = 1; i <= 5; ++i) {
+    for (int i = 1; i != 5; ++i) {
+        BOOST_TEST(!s.refuse(1us));
         BOOST_TEST(!s.p.barred(s.now));
-        auto const q = s.question();
-        BOOST_TEST_REQUIRE(q.has_value());
-        BOOST_TEST(s.p.failed(q->number, false, s.now) == (i == 5));
+        BOOST_TEST((s.p.next_command(s.waiting, s.now) == s.now + 1us));
+        s.now += 1us;
     }
-    BOOST_TEST((s.p.barred(s.now) == start + 100ms));
+    BOOST_TEST(s.refuse());
+    BOOST_TEST((s.p.barred(s.now) == s.now + 100ms));
+    BOOST_TEST(!s.p.is_misconfigured());
     BOOST_TEST(!s.question());
     BOOST_TEST(s.p.fed_stats().unavailable);
 
@@ -383,7 +399,7 @@ BOOST_AUTO_TEST_CASE(five_failures_in_a_row_make_an_outage) {
     BOOST_TEST(probe->min == 2);
     BOOST_TEST(probe->max == 2);     // and nothing for the others
     BOOST_TEST(!s.p.barred(s.now));  // they may wait for its result
-    BOOST_TEST(s.p.failed(probe->number, false, s.now));
+    BOOST_TEST(s.p.failed(probe->number, {}, s.now));
     BOOST_TEST((s.p.barred(s.now) == s.now + 200ms));
 
     s.now += 200ms;
@@ -401,10 +417,10 @@ BOOST_AUTO_TEST_CASE(probe_of_a_saturated_fast_limiter_asks_for_no_more_than_it_
     s.grant(*s.question(), 20);  // fewer than requested
     s.p.take(20, s.now);
     BOOST_TEST(s.question()->min == 10);  // the refill of a millisecond
-    for (int i = 0; i != 5; ++i) {
+    for (int i = 0; i != 20; ++i) {
         s.now += 50ms;
         s.p.elapse(s.now);
-        if (i != 4)
+        if (i != 19)
             BOOST_TEST_REQUIRE(s.question().has_value());
     }
     BOOST_TEST_REQUIRE(s.p.fed_stats().unavailable);
@@ -415,35 +431,106 @@ BOOST_AUTO_TEST_CASE(probe_of_a_saturated_fast_limiter_asks_for_no_more_than_it_
     BOOST_TEST(probe->max == 1);
 }
 
-BOOST_AUTO_TEST_CASE(second_without_success_makes_an_outage) {
+BOOST_AUTO_TEST_CASE(second_of_silence_makes_an_outage_also_during_a_question) {
     story s{{.timeout = 400ms, .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
-    int failures = 0;
-    for (bool over = false; !over; ++failures) {
+    for (int i = 0; i != 2; ++i) {
         BOOST_TEST_REQUIRE(s.question().has_value());
         s.now += 400ms;
-        over = s.p.elapse(s.now);
+        BOOST_TEST(!s.p.elapse(s.now));
+        BOOST_TEST(!s.p.barred(s.now));
     }
-    BOOST_TEST(failures == 4);  // at 0.4 s, 0.8 s, 1.2 s and 1.6 s
+    BOOST_TEST_REQUIRE(s.question().has_value());
+    BOOST_TEST((s.p.next_command(s.waiting, s.now) == start + 1s));
+    s.now = start + 1s;
+    BOOST_TEST(s.p.elapse(s.now));
+    BOOST_TEST(s.p.fed_stats().outages == 1u);
+    BOOST_TEST(!s.p.barred(s.now));  // until the end of the question
+    s.now = start + 1200ms;
+    BOOST_TEST(s.p.elapse(s.now));
     BOOST_TEST((s.p.barred(s.now) == s.now + 100ms));
+    BOOST_TEST(s.p.fed_stats().outages == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(one_success_ends_the_row_of_failures) {
+BOOST_AUTO_TEST_CASE(one_reply_ends_the_row_of_rejections) {
     story s;
     s.waiting = {.head = 1, .all = 1};
-    for (int i = 0; i != 4; ++i)
-        s.p.failed(s.question()->number, true, s.now);
+    for (int i = 0; i != 4; ++i) {
+        s.refuse(1us);
+        s.now += 1us;
+    }
     s.deny(*s.question(), 0us);
-    for (int i = 0; i != 4; ++i)
-        BOOST_TEST(!s.p.failed(s.question()->number, true, s.now));
+    for (int i = 0; i != 4; ++i) {
+        BOOST_TEST(!s.refuse(1us));
+        s.now += 1us;
+    }
 }
 
-BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_first_reply) {
+BOOST_AUTO_TEST_CASE(late_reply_ends_an_outage_at_once) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const late = s.question();
+    s.now += 50ms;
+    s.p.elapse(s.now);
+    s.break_down();
+    BOOST_TEST_REQUIRE(s.p.barred(s.now).has_value());
+    s.grant(*late, 1);
+    BOOST_TEST(!s.p.barred(s.now));
+    BOOST_TEST(!s.p.fed_stats().unavailable);
+    BOOST_TEST(s.p.fed_stats().failing == 0u);
+    BOOST_TEST((s.p.fed_stats().mode == weir::shared_mode::store));
+    s.return_order();
+    BOOST_TEST(s.question().has_value());  // without a pause
+}
+
+BOOST_AUTO_TEST_CASE(misconfigured_store_rejects_at_once_whatever_the_mode_and_opens_nothing) {
+    for (decltype(weir::shared_options::on_failure) const mode :
+         {decltype(weir::shared_options::on_failure)(weir::fail_closed()),
+          decltype(weir::shared_options::on_failure)(weir::fail_open()),
+          decltype(weir::shared_options::on_failure)(weir::fail_local{1})}) {
+        story s{{.rate = {10, 1s}, .burst = 5, .on_failure = mode, .retry = {.jitter = 0}}};
+        s.waiting = {.head = 1, .all = 1};
+        auto const q = s.question();
+        BOOST_TEST(s.p.failed(q->number, {.kind = weir::failure_kind::misconfigured}, s.now));
+        BOOST_TEST((s.p.barred(s.now) == s.now + 5s));
+        BOOST_TEST(s.p.is_misconfigured());
+        BOOST_TEST(!s.p.is_unlimited());
+        BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+        BOOST_TEST((s.p.fed_stats().mode == weir::shared_mode::misconfigured));
+        BOOST_TEST(s.p.fed_stats().outages == 0u);
+        s.now += 5s;
+        s.grant(*s.question(), 1);
+        BOOST_TEST((s.p.fed_stats().mode == weir::shared_mode::store));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(hiccup_neither_opens_nor_grants_a_share) {
+    for (decltype(weir::shared_options::on_failure) const mode :
+         {decltype(weir::shared_options::on_failure)(weir::fail_open()),
+          decltype(weir::shared_options::on_failure)(weir::fail_local{1})}) {
+        story s{{.rate = {10, 1s}, .burst = 5, .on_failure = mode, .retry = {.jitter = 0}}};
+        s.waiting = {.head = 1, .all = 1};
+        for (int i = 0; i != 19; ++i) {
+            BOOST_TEST_REQUIRE(s.question().has_value());
+            s.now += 50ms;
+            BOOST_TEST(!s.p.elapse(s.now));
+            BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+        }
+        BOOST_TEST((s.p.fed_stats().mode == weir::shared_mode::store));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_outage_to_the_first_reply) {
     story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
-    auto const q = s.question();
-    BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
-    BOOST_TEST(s.p.failed(q->number, true, s.now));
+    for (int i = 0; i != 4; ++i) {
+        s.refuse(1us);
+        BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
+        BOOST_TEST(!s.p.is_unlimited());
+        s.now += 1us;
+    }
+    BOOST_TEST(s.refuse());
+    BOOST_TEST(s.p.is_unlimited());
     for (int i = 0; i != 100; ++i) {
         BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
         s.p.take(1, s.now);
@@ -453,6 +540,7 @@ BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_f
 
     // It asks again, for one permit, although no request waits.
     s.waiting = {};
+    s.now += 100ms;
     auto const probe = s.question();
     BOOST_TEST_REQUIRE(probe.has_value());
     BOOST_TEST(probe->max == 1);
@@ -466,22 +554,23 @@ BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_first_failure_to_the_f
 BOOST_AUTO_TEST_CASE(lost_probe_is_followed_by_another_although_no_request_waits) {
     story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
-    s.p.failed(s.question()->number, true, s.now);
+    s.break_down();
     s.waiting = {};
     s.p.take(1, s.now);
+    s.now += 100ms;
     BOOST_TEST(s.question().has_value());
     s.p.take(1, s.now);
     s.now += 50ms;
+    BOOST_TEST(!s.question());
+    BOOST_TEST(s.p.fed_stats().unknown == 1u);
+    s.now += 200ms;
     BOOST_TEST(s.question().has_value());
-    BOOST_TEST(s.p.fed_stats().unknown == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(store_is_not_asked_in_an_outage_although_permits_are_granted) {
     story s{{.rate = {1, 1h}, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
-    for (int i = 0; i != 5; ++i) {
-        s.waiting = {.head = 1, .all = 1};
-        s.p.failed(s.question()->number, false, s.now);
-    }
+    s.waiting = {.head = 1, .all = 1};
+    s.break_down();
     s.waiting = {};
     s.p.take(1, s.now);
     BOOST_TEST(!s.question());
@@ -498,7 +587,8 @@ BOOST_AUTO_TEST_CASE(fail_local_grants_a_share_that_counts_all_grants) {
     s.grant(*s.question(), 3);
     s.serve(3);
     s.waiting = {.head = 1, .all = 1};
-    s.p.failed(s.question()->number, false, s.now);
+    s.break_down();
+    s.now = start;                          // as if no time had passed
     BOOST_TEST(s.p.remaining(s.now) == 1);  // half of the burst, less the three
     s.p.take(1, s.now);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now + 200ms));  // half of the rate
@@ -518,7 +608,7 @@ BOOST_AUTO_TEST_CASE(share_after_a_long_outage_is_as_documented) {
              .on_failure = weir::fail_local{0.5},
              .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
-    s.p.failed(s.question()->number, false, s.now);
+    s.break_down();
     amount granted = 0;
     for (auto const end = s.now + 10s; s.now <= end; s.now += 1ms)
         for (; s.p.ready_at(1, 0, s.now) <= s.now; ++granted)
@@ -649,8 +739,7 @@ BOOST_AUTO_TEST_CASE(fetched_permits_can_be_used_in_an_outage) {
     leased_story s;
     s.grow();
     s.waiting = {.head = 300, .all = 300};
-    for (int i = 0; i != 5; ++i)
-        s.p.failed(s.question()->number, false, s.now);
+    s.break_down();
     BOOST_TEST(s.p.barred(s.now).has_value());
     BOOST_TEST((s.p.ready_at(100, 0, s.now) == s.now));
     BOOST_TEST((s.p.ready_at(101, 0, s.now) == weir::unknown));
@@ -662,8 +751,7 @@ BOOST_AUTO_TEST_CASE(rejection_of_the_store_does_not_apply_in_an_outage) {
     s.deny(*s.question(), 700ms);
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == start + 700ms));
     s.now += 300ms;
-    for (int i = 0; i != 5; ++i)
-        s.p.failed(s.question()->number, false, s.now);
+    s.break_down();
     BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
 }
 
@@ -722,28 +810,26 @@ BOOST_AUTO_TEST_CASE(wrong_options_of_a_log_are_named) {
 
 BOOST_AUTO_TEST_CASE(each_change_of_mode_is_reported_once) {
     using mode = weir::shared_mode;
-    for (auto const& [on_failure, failures, without] :
-         {std::tuple<decltype(weir::shared_options::on_failure), int, mode>{
-              weir::fail_closed(), 5, mode::closed},
-          {weir::fail_open(), 1, mode::open},
-          {weir::fail_local{0.5}, 1, mode::local}}) {
+    for (auto const& [on_failure, without] :
+         {std::pair<decltype(weir::shared_options::on_failure), mode>{
+              weir::fail_closed(), mode::closed},
+          {weir::fail_open(), mode::open},
+          {weir::fail_local{0.5}, mode::local}}) {
         story s{{.rate = {10, 1s}, .burst = 5, .on_failure = on_failure, .retry = {.jitter = 0}}};
         BOOST_TEST((s.p.fed_stats().mode == mode::store));
         BOOST_TEST((s.p.fed_stats().mode_since == start));
         BOOST_TEST(!s.p.pop_event());
         s.waiting = {.head = 1, .all = 1};
         s.now += 1ms;
-        for (int i = 1; i <= failures; ++i) {
-            BOOST_TEST(!s.p.has_event());
-            s.p.failed(s.question()->number, false, s.now);
-        }
+        s.break_down();
+        auto const begin = s.now;
         BOOST_TEST((s.p.fed_stats().mode == without));
-        BOOST_TEST((s.p.fed_stats().mode_since == start + 1ms));
+        BOOST_TEST((s.p.fed_stats().mode_since == begin));
         BOOST_TEST_REQUIRE(s.p.has_event());
         auto const away = s.p.pop_event().value();
         BOOST_TEST((away.before == mode::store));
         BOOST_TEST((away.after == without));
-        BOOST_TEST((away.at == start + 1ms));
+        BOOST_TEST((away.at == begin));
         BOOST_TEST(away.number == 1u);
         BOOST_TEST(!s.p.has_event());
 
@@ -765,7 +851,8 @@ BOOST_AUTO_TEST_CASE(last_eight_unreported_changes_are_kept) {
     for (int i = 0; i != 6; ++i) {
         s.now += 1s;
         s.waiting = {.head = 1, .all = 1};
-        s.p.failed(s.question()->number, false, s.now);
+        s.break_down();
+        s.now += 100ms;
         s.deny(*s.question(), 0us);
     }
     BOOST_TEST(s.p.fed_stats().mode_changes == 12u);
@@ -782,7 +869,7 @@ BOOST_AUTO_TEST_CASE(new_options_may_change_the_mode) {
     story s{
         {.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_open(), .retry = {.jitter = 0}}};
     s.waiting = {.head = 1, .all = 1};
-    s.p.failed(s.question()->number, false, s.now);
+    s.break_down();
     fed next({.rate = {10, 1s}, .burst = 5, .on_failure = weir::fail_local{1}});
     next.take_over(s.p, s.now);
     BOOST_TEST((next.fed_stats().mode == weir::shared_mode::local));
@@ -821,6 +908,36 @@ BOOST_AUTO_TEST_CASE(steps_of_the_clock_of_the_store_are_counted) {
     s.now += 1h;
     ask(0ms, store_time + 924'000 + 3'600'000'000 + 3'500'000);
     BOOST_TEST((steps() == pair(1, 1)));
+}
+
+BOOST_AUTO_TEST_CASE(lost_state_is_counted_if_it_still_mattered) {
+    // Grants three permits, which are refilled after 300 ms; then the store replies that the name is new.
+    auto const losses = [](std::chrono::microseconds later, amount refunded = 0) {
+        story s;
+        s.waiting = {.head = 3, .all = 3};
+        s.grant(*s.question(), 3);
+        auto const t = s.serve(3);
+        if (refunded != 0) {
+            s.p.refund(refunded, t, s.now);
+            s.return_order();
+        }
+        s.now += later;
+        s.waiting = {.head = 1, .all = 1};
+        auto const q = s.question();
+        s.p.answered(q->number, {.granted = 1, .since = store_time + later.count(), .is_new = true},
+                     s.now);
+        return s.p.fed_stats().losses;
+    };
+    BOOST_TEST(losses(299'999us) == 1u);
+    BOOST_TEST(losses(300ms) == 0u);
+    BOOST_TEST(losses(199'999us, 1) == 1u);
+    BOOST_TEST(losses(200ms, 1) == 0u);
+
+    story fresh;
+    fresh.waiting = {.head = 1, .all = 1};
+    auto const q = fresh.question();
+    fresh.p.answered(q->number, {.granted = 1, .since = store_time, .is_new = true}, fresh.now);
+    BOOST_TEST(fresh.p.fed_stats().losses == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(new_options_apply_from_the_next_question_on) {

@@ -372,7 +372,7 @@ BOOST_AUTO_TEST_CASE(failed_renewals_are_repeated_and_held_seats_stay_valid) {
         BOOST_TEST(!s.p.barred(s.now));
         if (auto const q = s.p.pop_command(s.waiting, s.now)) {
             ++tries;
-            s.p.failed(q->number, false, s.now);
+            s.p.failed(q->number, {}, s.now);
         }
         s.now = std::max(s.now, s.p.next_command(s.waiting, s.now));
         BOOST_TEST_REQUIRE(tries < 100);
@@ -384,13 +384,13 @@ BOOST_AUTO_TEST_CASE(failed_renewals_are_repeated_and_held_seats_stay_valid) {
     BOOST_TEST(!s.p.must_go_on());
 }
 
-BOOST_AUTO_TEST_CASE(five_failures_are_an_outage_in_which_all_are_rejected) {
+BOOST_AUTO_TEST_CASE(five_rejections_are_an_outage_in_which_all_are_rejected) {
     story s;
     s.waiting = {.head = 1, .all = 1};
     for (int i = 1; i <= 5; ++i) {
         s.now = std::max(s.now, s.p.next_command(s.waiting, s.now));
         auto const q = s.question();
-        BOOST_TEST(s.p.failed(q.number, false, s.now) == (i == 5));
+        BOOST_TEST(s.p.failed(q.number, {.wait = 1us}, s.now) == (i == 5));
     }
     BOOST_TEST_REQUIRE(s.p.barred(s.now).has_value());
     s.now = *s.p.barred(s.now);
@@ -398,6 +398,32 @@ BOOST_AUTO_TEST_CASE(five_failures_are_an_outage_in_which_all_are_rejected) {
     s.holds(s.question(), 1);
     BOOST_TEST(!s.p.fed_stats().unavailable);
     s.serve(1);
+}
+
+BOOST_AUTO_TEST_CASE(stall_below_a_second_rejects_nobody) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    for (int i = 0; i != 19; ++i) {
+        s.question();
+        s.now += 50ms;
+        BOOST_TEST(!s.p.elapse(s.now));
+        BOOST_TEST(!s.p.barred(s.now));
+    }
+    BOOST_TEST(!s.p.fed_stats().unavailable);
+    s.question();
+    s.now += 50ms;
+    BOOST_TEST(s.p.elapse(s.now));
+    BOOST_TEST(s.p.fed_stats().unavailable);
+}
+
+BOOST_AUTO_TEST_CASE(misconfigured_store_rejects_at_once) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    BOOST_TEST(s.p.failed(q.number, {.kind = weir::failure_kind::misconfigured}, s.now));
+    BOOST_TEST(s.p.barred(s.now).has_value());
+    BOOST_TEST(s.p.is_misconfigured());
+    BOOST_TEST(!s.p.fed_stats().unavailable);
 }
 
 BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_later_seats) {

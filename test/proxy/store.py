@@ -274,7 +274,8 @@ class Store(ProxyTest):
 
     def test_a_silent_store_has_a_reason(self):
         server = self.have(Redis)
-        proxy = self.start("--store", server.url, "--rate", "1000/1s burst 1000", "--on-failure", "open")
+        proxy = self.start("--store", server.url, "--rate", "1000/1s burst 1000", "--on-failure", "open", "--patience",
+                           "15s")  # longer than the second of silence before an outage
         with Client(proxy.port) as client:
             self.until_it_is(200, client)
             server.process.send_signal(signal.SIGSTOP)

@@ -276,6 +276,10 @@ template <class... Key>
 permit core<Room, Host>::ask_under_lock(request const& r, error_code& ec,
                                         Key const&... key) noexcept {
     visit here(*this);
+    if constexpr (is_fed) {
+        if (room().policy().is_unlimited())
+            return {};  // `enter` grants it
+    }
     expect(key...);
     auto result = room().enter_at_once(r, time_if(room().needs_time_to_ask()), ec, key...);
     if (result && is_countable(r))

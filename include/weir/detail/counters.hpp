@@ -56,7 +56,8 @@ public:
 private:
     [[nodiscard]] std::uint64_t* counter_of(error_code ec) noexcept {
         // The value alone is unique, and comparing categories would double the cost of a rejection.
-        static_assert(boost::asio::error::operation_aborted > static_cast<int>(errc::lost));
+        static_assert(
+            boost::asio::error::operation_aborted > static_cast<int>(errc::misconfigured));
         if (ec.value() == boost::asio::error::operation_aborted)
             return &done_.cancelled;
         switch (static_cast<errc>(ec.value())) {
@@ -77,6 +78,7 @@ private:
             case errc::too_many_keys:
                 return &done_.too_many_keys;
             case errc::unavailable:
+            case errc::misconfigured:
                 return &done_.unavailable;
             case errc::lost:  // not the result of a request
                 break;

@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/context_of.hpp>
+#include <weir/policy/backoff.hpp>
 #include <weir/shared/limiter.hpp>
 #include <weir/shared/seats.hpp>
 #include <weir/shared/store.hpp>
@@ -57,6 +58,11 @@ struct options {
     amount max_connections = 8;
     /// The time limit for connecting, at least 1 ns. The addresses of a host share it.
     duration connect_timeout = std::chrono::seconds(5);
+
+    /// The pause after a failed attempt to connect before the next one. The store does not try to connect without a
+    /// question.
+    backoff_options retry = {
+        .initial = std::chrono::milliseconds(10), .max = std::chrono::milliseconds(500)};
 };
 
 /// A store on tables of a MySQL or MariaDB database.
@@ -120,8 +126,17 @@ public:
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
     /// Creates the missing tables, on a separate connection. If all exist, the user needs no right to create tables.
-    /// Throws `boost::system::system_error` with the error of the server.
+    /// Throws `boost::system::system_error` with the error of the server, also if a table lacks a column: then it was
+    /// created by another version.
     [[nodiscard]] boost::asio::awaitable<void> install();
+
+    /// Checks, on a separate connection, that the tables have their columns, that the user may read and write them, and
+    /// that the row of the seats `name` holds seats. It changes nothing.
+    ///
+    /// Nothing requires this call; it serves programs that want to find errors at their start.
+    ///
+    /// @throws boost::system::system_error with the message of the server and with its address
+    [[nodiscard]] boost::asio::awaitable<void> check(std::string name = {});
 
 private:
     friend class strict_interval;

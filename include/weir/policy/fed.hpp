@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/policy/backoff.hpp>
+#include <weir/policy/outage.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/policy/token_bucket.hpp>
 #include <weir/rate.hpp>
@@ -12,17 +13,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 namespace weir::inline v0_2 {
 
-/// Lets requests wait while the store does not reply, and rejects them with `errc::unavailable` in an outage. An outage
-/// begins with the fifth failed question in a row, or earlier with a question that fails a second or more after the
-/// first of them.
+/// Rejects requests with `errc::unavailable` in an outage.
+///
+/// An outage begins with a second of silence, or with the fifth question in a row that the server rejects: `policy::
+/// outage` has the rules. Until then requests wait. Every reply ends it.
 struct fail_closed {};
-/// Grants everything from the first failed question until the next reply: no limit applies.
+/// Grants everything in an outage, as `fail_closed` describes it: no limit applies. Each grant then completes through an
+/// executor, so that a loop of requests lets other work run.
 struct fail_open {};
-/// Grants a share of the limit in this process, from the first failed question until the next reply.
+/// Grants a share of the limit in this process in an outage, as `fail_closed` describes it.
 ///
 /// The share, from a millionth to 1, applies to the rate and to the burst; the burst is at least 1. N processes
 /// together grant at most `N * share * (burst + rate * outage)` besides the grants of the store; with a share of 1/N,
@@ -61,11 +65,14 @@ struct shared_options {
     /// default it is 100 ms, or the time of four permits if that is longer. It has no effect without a prefetch.
     std::optional<duration> prefetch_time = {};
 
-    /// The handling of requests when questions fail. The limiter keeps asking the store.
+    /// The handling of requests in an outage. The limiter keeps asking the store. It does not apply to a misconfigured
+    /// store: then requests are rejected with `errc::misconfigured`.
     std::variant<fail_closed, fail_open, fail_local> on_failure = {};
 
-    /// The pauses between questions to an unavailable store.
-    backoff_options retry = {.max = std::chrono::seconds(5)};
+    /// The pauses between questions after rejections by the server, and in an outage. A store that pauses between its
+    /// own attempts names the time of the next one, which replaces this pause.
+    backoff_options retry = {
+        .initial = std::chrono::milliseconds(50), .max = std::chrono::milliseconds(500)};
 };
 
 /// Throws `std::invalid_argument` if an option is invalid; its text names the option, the value and the bound.
@@ -73,10 +80,11 @@ void validate(shared_options const& options);
 
 /// The part that decides about the requests of a shared limiter.
 enum class shared_mode : std::uint8_t {
-    store,   ///< the store
-    closed,  ///< `fail_closed`, which rejects all requests in an outage
-    open,    ///< `fail_open`, which grants all requests
-    local,   ///< `fail_local`, which grants the share of this process
+    store,          ///< the store
+    closed,         ///< `fail_closed`, which rejects all requests in an outage
+    open,           ///< `fail_open`, which grants all requests
+    local,          ///< `fail_local`, which grants the share of this process
+    misconfigured,  ///< the limiter, which rejects all requests, because the store is misconfigured
 };
 
 /// A change of the mode of a shared limiter.
@@ -101,15 +109,17 @@ struct shared_stats {
     std::uint64_t booked = 0;
     /// Questions whose reply was a rejection.
     std::uint64_t denied = 0;
-    /// Questions without a valid reply in time, for which the store certainly granted nothing.
+    /// Questions that the server rejected, or that did not reach it.
     std::uint64_t failed = 0;
+    /// Questions that the store did not send, because it waits for the server, or before the next attempt to connect.
+    std::uint64_t unsent = 0;
     /// Questions without a valid reply in time, for which the store may have granted permits. These count as used.
     std::uint64_t unknown = 0;
     /// Replies that arrived too late, to `unknown` questions.
     std::uint64_t late = 0;
     /// Questions with a reply in time.
     std::uint64_t answered = 0;
-    /// Questions since the last reply in time that are `failed` or `unknown`.
+    /// Questions since the last reply that are `failed`, `unsent` or `unknown`.
     std::uint32_t failing = 0;
     /// Permits that were given back to the store: unused, or granted too late.
     amount returned = 0;
@@ -119,7 +129,7 @@ struct shared_stats {
     amount prefetch = 0;
     /// Permits that `fail_open` and `fail_local` granted without the store.
     amount bypassed_permits = 0;
-    /// Whether the store is unavailable now.
+    /// Whether there is an outage now.
     bool unavailable = false;
     /// The number of outages.
     std::uint64_t outages = 0;
@@ -137,12 +147,15 @@ struct shared_stats {
     /// this process, or by a thousandth of the time between two grants, if that is more. A step back grants nothing,
     /// and a sliding log does not show it.
     std::uint64_t steps_back = 0;
+    /// How often the server lost the state of this limiter, as the replies show: it had none, although an earlier grant
+    /// to this process was not refilled yet. Each loss grants up to a burst, and the permits that were booked, again.
+    std::uint64_t losses = 0;
     /// The time from the last question with a reply in time to that reply.
     duration round_trip{};
 
     /// Returns whether a question is in progress.
     [[nodiscard]] bool is_asking() const noexcept {
-        return questions != answered + failed + unknown;
+        return questions != answered + failed + unsent + unknown;
     }
 };
 
@@ -236,12 +249,20 @@ public:
         /// The number of permits granted, 0 if none.
         amount granted = 0;
         /// With permits: the time until they may be used. Without: the time until `min` permits are free, unless
-        /// permits are given back earlier.
+        /// permits are given back earlier. With an error: the time until the next attempt of the store to reach the
+        /// server; 0 if it does not pause.
         std::chrono::microseconds wait{};
         /// With permits: the store's own time from which they may be used, in microseconds; never 0.
         std::int64_t since = 0;
+        /// With permits: whether the store had no state of this name before. So it is a new name, or one that was idle
+        /// until it had all its permits again; or the store lost its data.
+        bool is_new = false;
         /// With an error instead of a reply: whether the store may have granted permits nevertheless.
         bool lost = false;
+        /// With an error: how the question failed. It counts as `no_reply` if it is lost.
+        failure_kind kind = failure_kind::refused;
+        /// With an error: the message of the server, or where the attempt failed.
+        std::string text = {};
     };
 
     /// The interface that carries commands out.
@@ -280,6 +301,10 @@ public:
     [[nodiscard]] std::optional<command_type> pop_command(demand const& d, time_point now) noexcept;
     bool elapse(time_point now) noexcept;
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
+    [[nodiscard]] bool is_misconfigured() const noexcept {
+        return outage_.current() == outage::state::misconfigured;
+    }
+    [[nodiscard]] bool is_unlimited() const noexcept { return decides_itself() && !local_; }
     [[nodiscard]] bool must_go_on() const noexcept { return next_lapse() != never; }
 
     // The members of a policy with events: the last 8 unreported changes of the mode.
@@ -291,8 +316,8 @@ public:
     // The results of a question; they return true if the limiter may have to reject waiting requests.
 
     bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
-    /// Records a question without a reply. `lost`: the store may have granted it nevertheless.
-    bool failed(std::uint64_t number, bool lost, time_point now) noexcept;
+    /// Records a question that failed as `a` describes.
+    bool failed(std::uint64_t number, answer const& a, time_point now) noexcept;
 
     [[nodiscard]] shared_stats const& fed_stats() const noexcept { return stats_; }
     [[nodiscard]] shared_bucket const& bucket() const noexcept { return bucket_; }
@@ -334,11 +359,9 @@ private:
     };
     static constexpr duration step_least = std::chrono::milliseconds(100);
 
-    static constexpr std::uint32_t failures_of_outage = 5;
-    static constexpr duration silence_of_outage = std::chrono::seconds(1);
-
     [[nodiscard]] bool decides_itself() const noexcept {
-        return stats_.failing != 0 && !std::holds_alternative<fail_closed>(options_.on_failure);
+        return outage_.current() == outage::state::unavailable &&
+               !std::holds_alternative<fail_closed>(options_.on_failure);
     }
     [[nodiscard]] bool is_leased() const noexcept { return prefetch_time_ != duration::zero(); }
     [[nodiscard]] time_point next_lapse() const noexcept;
@@ -349,8 +372,10 @@ private:
     [[nodiscard]] bool has_spare(demand const& d, time_point now) const noexcept;
     [[nodiscard]] time_point next_question(demand const& d, time_point now) const noexcept;
     [[nodiscard]] question make_question(demand const& d, time_point now) noexcept;
+    void note_state(time_point now) noexcept;
     void note_mode(time_point now) noexcept;
     void read_clock(std::int64_t said, time_point sent, time_point now) noexcept;
+    void watch_for_loss(answer const& a) noexcept;
     void reject_before(time_point at, amount least, time_point now) noexcept;
     void keep(lot const& l) noexcept;
     void tidy() noexcept;
@@ -371,11 +396,12 @@ private:
     std::optional<time_point> deposited_;  // when permits for immediate use last arrived
     std::optional<token_bucket> local_;    // with `fail_local`: counts all grants
     bool probes_ = false;  // something was granted without the store since the last question
-    time_point failing_since_{};
-    backoff backoff_;
+    outage outage_;
     std::array<mode_change, 8> changes_{};  // each at the index of its number modulo 8
     std::uint64_t told_ = 0;  // the number of the last change that was reported or skipped
     reading clock_;
+    std::int64_t kept_until_ =
+        0;  // the store's time until which it needs its state, by the grants to this process
     shared_stats stats_;
 };
 

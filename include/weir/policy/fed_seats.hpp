@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
-#include <weir/policy/backoff.hpp>
+#include <weir/policy/outage.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
 
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace weir::inline v0_2 {
 
@@ -41,8 +42,10 @@ struct shared_seats_stats {
     std::uint64_t questions = 0;
     /// Questions for which the store had too few seats.
     std::uint64_t denied = 0;
-    /// Questions without a valid reply in time, for which the store certainly did nothing.
+    /// Questions that the server rejected, or that did not reach it.
     std::uint64_t failed = 0;
+    /// Questions that the store did not send, because it waits for the server, or before the next attempt to connect.
+    std::uint64_t unsent = 0;
     /// Questions without a valid reply in time that the store may have carried out.
     std::uint64_t unknown = 0;
     /// Replies that arrived too late.
@@ -117,10 +120,15 @@ public:
     struct answer {
         amount held = 0;         ///< the current number of seats of the holding
         std::int64_t fence = 0;  ///< the fencing token of the holding, if it has seats
-        /// If `held` is below `min`: the time until the first lease of another holder ends, or 0 if there is none.
+        /// If `held` is below `min`: the time until the first lease of another holder ends, or 0 if there is none. With
+        /// an error: the time until the next attempt of the store to reach the server; 0 if it does not pause.
         std::chrono::microseconds wait{};
         /// With an error instead of a reply: whether the store may have carried out the question nevertheless.
         bool lost = false;
+        /// With an error: how the question failed. It counts as `no_reply` if it is lost.
+        failure_kind kind = failure_kind::refused;
+        /// With an error: the message of the server, or where the attempt failed.
+        std::string text = {};
     };
 
     /// The interface that carries orders out.
@@ -159,6 +167,10 @@ public:
     [[nodiscard]] std::optional<question> pop_command(demand const& d, time_point now) noexcept;
     bool elapse(time_point now) noexcept;
     [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
+    [[nodiscard]] bool is_misconfigured() const noexcept {
+        return outage_.current() == outage::state::misconfigured;
+    }
+    [[nodiscard]] static bool is_unlimited() noexcept { return false; }
 
     // The members of a policy that leases its permits.
 
@@ -171,14 +183,13 @@ public:
     // The results of a question; they return true if the limiter may have to reject waiting requests.
 
     bool answered(std::uint64_t number, answer const& a, time_point now) noexcept;
-    /// Records a question without a reply. `lost`: the store may have carried it out nevertheless.
-    bool failed(std::uint64_t number, bool lost, time_point now) noexcept;
+    /// Records a question that failed as `a` describes.
+    bool failed(std::uint64_t number, answer const& a, time_point now) noexcept;
 
     [[nodiscard]] shared_seats_stats fed_stats() const noexcept;
 
 private:
     static constexpr ticket no_fence = 0;
-    static constexpr std::uint32_t failures_of_outage = 5;
 
     /// The last question.
     struct asked {
@@ -215,7 +226,7 @@ private:
     time_point doubtful_until_ = time_point::min();
     bool asking_ = false;
     asked last_;
-    backoff backoff_;
+    outage outage_;
     shared_seats_stats stats_;
 };
 

@@ -38,6 +38,8 @@ enum class errc {
     wrong_kind,
     /// The reply is invalid.
     protocol,
+    /// The server may evict keys, and so grant permits again: only `store::check` reports it.
+    evicts,
 };
 
 /// Returns the category of `errc`.

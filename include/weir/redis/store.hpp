@@ -40,7 +40,7 @@ struct options {
     /// question. An attempt also counts as failed if the server is a replica, or if the connection ends before the
     /// first reply to a question.
     backoff_options retry = {
-        .initial = std::chrono::milliseconds(10), .max = std::chrono::seconds(1)};
+        .initial = std::chrono::milliseconds(10), .max = std::chrono::milliseconds(500)};
 };
 
 /// A store on a Redis server.
@@ -69,7 +69,7 @@ struct options {
 ///
 /// Data loss: if the server loses data, it grants the permits again: after a restart without its data, after an
 /// eviction of keys (set `maxmemory-policy` to `noeviction`), or after a failover to a replica that had not received
-/// everything.
+/// everything. `shared_stats::losses` counts the losses of a key that a limiter still needed.
 ///
 /// Cluster: the store supports one server, not a cluster. If another node of a cluster owns the key, the error is
 /// `errc::moved`, and `check` reports which node.
@@ -100,11 +100,13 @@ public:
     /// Returns true: the store supports seats.
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
-    /// Connects, unless connected, and runs an empty script for the limiter `name`.
+    /// Connects, unless connected, and runs a script for the limiter `name` that changes nothing.
     ///
     /// The script fails on a replica, on a server without memory, on a node of a cluster if another node owns the key,
-    /// and for a user without permission for the key. Nothing requires this call; it serves programs that want to find
-    /// errors at their start.
+    /// for a user without permission for the key, and if one of the three keys of the name holds something else. It also
+    /// fails, with `errc::evicts`, if the server has a `maxmemory` and a `maxmemory-policy` other than `noeviction`, and
+    /// the user has permission for `info`. Nothing requires this call; it serves programs that want to find errors at
+    /// their start.
     ///
     /// @throws boost::system::system_error if the server is unavailable; the text is the server's own, except for a
     /// wrong password

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -66,7 +67,7 @@ public:
     }
 
     /// Returns the error of the last question, if it failed.
-    [[nodiscard]] error_code last_failure() const {
+    [[nodiscard]] store_failure last_failure() const {
         std::lock_guard lock(mutex_);
         return last_failure_;
     }
@@ -79,7 +80,7 @@ private:
                     self->receive(q, ec, a);
                 });
         } catch (...) {
-            receive(q, boost::asio::error::no_memory, {});
+            receive(q, boost::asio::error::no_memory, {.kind = failure_kind::unsent});
         }
     }
 
@@ -92,10 +93,7 @@ private:
     }
 
     void receive(question const& q, error_code ec, answer const& a) noexcept {
-        {
-            std::lock_guard lock(mutex_);
-            last_failure_ = ec;
-        }
+        note_failure(ec, a);
         bool is_received = false;
         bool goes_on = false;
         bool is_used = false;
@@ -106,8 +104,7 @@ private:
                 is_used = room.live() != 0;
                 is_received = lending_policy<Policy> || !room.is_gone();
                 auto& p = room.policy();
-                if (is_received &&
-                    (ec ? p.failed(q.number, a.lost, t) : p.answered(q.number, a, t)))
+                if (is_received && (ec ? p.failed(q.number, a, t) : p.answered(q.number, a, t)))
                     room.reprice();
             });
         }
@@ -116,6 +113,20 @@ private:
                 give_back({q.bucket, a.granted, a.since, q.timeout});
         } else if (!goes_on && !is_used && !ec && a.held != 0) {
             release(q, a);
+        }
+    }
+
+    // A question that was not sent shows no new error.
+    void note_failure(error_code ec, answer const& a) noexcept {
+        std::lock_guard lock(mutex_);
+        if (ec && a.kind == failure_kind::unsent && last_failure_.error)
+            return;
+        last_failure_.error = ec;
+        last_failure_.text.clear();
+        try {
+            last_failure_.text = a.text;
+        } catch (std::bad_alloc const&) {
+            // Then the error has no text.
         }
     }
 
@@ -137,7 +148,7 @@ private:
     std::shared_ptr<store> store_;
     std::string name_;
     std::mutex mutable mutex_;
-    error_code last_failure_;
+    store_failure last_failure_;
 };
 
 }  // namespace detail
@@ -159,10 +170,12 @@ private:
 /// Prefetch: with `shared_options::prefetch` the limiter fetches permits ahead for waiting requests. It grants them
 /// without a round trip while there are any, also to `try_enter`; but `try_enter` alone causes no prefetch.
 ///
-/// Failures: while the store does not reply, `shared_options::on_failure` applies. Requests wait, and are rejected with
-/// `errc::unavailable` in an outage; or all requests are granted; or this process grants its share. A rejection carries
-/// the time of the next question, which the first request after that time causes. The limiter returns to the store
-/// automatically.
+/// Failures: while the store does not reply, requests wait. In an outage, after a second of silence or five rejections
+/// by the server, `shared_options::on_failure` applies: requests are rejected with `errc::unavailable`, or all are
+/// granted, or this process grants its share. A rejection carries the time of the next question, which the first request
+/// after that time causes. The limiter returns to the store with the first reply. If the server rejects a question until
+/// an option changes, such as a password, that does not count as an outage: requests are rejected with
+/// `errc::misconfigured` at once, whatever `on_failure` is.
 ///
 /// Lifetime: the limiter keeps the store alive. A permit refunded after the destruction of the limiter counts as used.
 /// A question in progress keeps the context of its store running until the store replies.
@@ -239,8 +252,9 @@ public:
             initiation(*this->checked_handle()), token, detail::starts_to_watch());
     }
 
-    /// Returns the error of the last question, as the store reports it; no error if there was a reply.
-    [[nodiscard]] error_code last_failure() const { return runner_->last_failure(); }
+    /// Returns the error of the last question, as the store reports it, with the message of the server; no error if there
+    /// was a reply.
+    [[nodiscard]] store_failure last_failure() const { return runner_->last_failure(); }
 
 private:
     std::shared_ptr<runner> runner_;

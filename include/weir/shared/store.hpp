@@ -12,6 +12,14 @@
 
 namespace weir::inline v0_2 {
 
+/// The error of a question to a store.
+struct store_failure {
+    /// The error; none if there was a reply.
+    error_code error = {};
+    /// The message of the server, or where the attempt to reach it failed; may be empty.
+    std::string text = {};
+};
+
 /// The interface of a store: it keeps the state of limiters that many processes share, such as in a database. It grants
 /// permits by one clock. It does not manage the waiting requests; the limiter in each process does.
 ///
@@ -23,6 +31,9 @@ namespace weir::inline v0_2 {
 /// Threads: any thread may call the members, even after the end of the store's execution context: then no handler is
 /// called any more. A handler is called at most once, not before the member returned, under no lock and on any thread.
 /// A limiter that gets no reply within `shared_options::timeout` continues without it.
+///
+/// Failures: a store reports an error with `answer::kind`, which decides about an outage, and with its next attempt in
+/// `answer::wait` if it pauses. A late reply is useful: it ends an outage.
 class store {
 public:
     /// A request for permits of a bucket or a log.

@@ -10,6 +10,7 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/mysql/blob_view.hpp>
@@ -23,6 +24,7 @@
 #include <exception>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,11 +82,47 @@ asio::awaitable<outcome> write(session& one, std::string const& name, seats_row 
     co_return co_await one.execute(text, fields, until);
 }
 
-asio::awaitable<std::unique_ptr<session>> make_session(asio::any_io_executor ex,
-                                                       std::shared_ptr<settings> s) {
+asio::awaitable<std::unique_ptr<session>> make_session(
+    asio::any_io_executor ex, std::shared_ptr<settings> s, std::shared_ptr<attempts> of) {
+    using boost::system::system_error;
     auto made = std::make_unique<session>(ex, std::move(s));
-    co_await made->connect();
+    try {
+        co_await made->connect();
+    } catch (system_error const& e) {
+        bool const is_late = e.code() == asio::error::operation_aborted;  // after `connect_timeout`
+        of->failed(is_late ? system_error(asio::error::timed_out, "weir::mysql: connect") : e);
+        throw;
+    }
+    of->succeeded();
     co_return made;
+}
+
+// The pool tries again as soon as the store may: the store adds the jitter.
+backoff_options retry_of_pool(backoff_options retry) {
+    retry.jitter = 0;
+    return retry;
+}
+
+// Returns the result of a question that failed with an error of the connection, or of the server.
+template <class Answer>
+Answer failure_of(outcome const& done, session const& one) {
+    return {.lost = done.lost,
+            .kind = done.lost ? failure_kind::no_reply : kind_of(done.error),
+            .text = one.text()};
+}
+template <class Reply>
+Reply no_connection(boost::system::system_error const& e) {
+    Reply made{e.code(), {}};
+    made.said.kind = failure_kind::unsent;
+    if (auto const* const failed = dynamic_cast<connection_failure const*>(&e)) {
+        made.said.kind = failed->kind;
+        made.said.wait = std::chrono::ceil<std::chrono::microseconds>(failed->again_in);
+        made.said.text = plain_text(e);
+    } else if (e.code().category() != weir::error_category()) {
+        made.said.kind = kind_of(e.code());
+        made.said.text = plain_text(e);
+    }
+    return made;
 }
 
 asio::awaitable<bool> check_session(session& one) {
@@ -100,12 +138,32 @@ bool is_deadlock(error_code const& ec) noexcept {
 database::database(asio::any_io_executor ex, options const& o)
     : executor_(ex),
       settings_(std::make_shared<settings>(o)),
+      attempts_(std::make_shared<attempts>(o.retry)),
       connections_(
-          ex, [s = settings_](asio::any_io_executor const& home) { return make_session(home, s); },
+          ex,
+          [s = settings_, a = attempts_](asio::any_io_executor const& home) {
+              return make_session(home, s, a);
+          },
           [](std::unique_ptr<session>& one) { return check_session(*one); },
           {.max = o.max_connections,
            .check_after = std::chrono::seconds(10),
-           .create_timeout = o.connect_timeout}) {}
+           .create_timeout = o.connect_timeout,
+           .retry = retry_of_pool(o.retry)}) {
+    // Without any connection the questions need not wait for the next attempt.
+    attempts_->on_failure([this] {
+        if (is_cut_off())
+            connections_.cancel();
+    });
+}
+
+bool database::is_cut_off() const {
+    auto const s = connections_.stats();
+    return s.idle == 0 && s.in_use == 0 && s.being_checked == 0;
+}
+
+database::~database() {
+    attempts_->on_failure({});
+}
 
 asio::strand<asio::any_io_executor> database::make_strand() const {
     std::optional<asio::strand<asio::any_io_executor>> made;
@@ -125,20 +183,36 @@ void database::on_strand(F f) {
 
 asio::awaitable<database::connection> database::checkout(clock::time_point until,
                                                          duration statement) {
-    auto [ec, given] =
-        co_await connections_.async_checkout_until(until, asio::as_tuple(asio::deferred));
-    if (ec) {
-        if (auto const why = given.failure())
-            std::rethrow_exception(why);
-        throw rejection(ec, std::nullopt);
+    auto const begin = clock::now();
+    error_code ec;
+    auto given = connections_.try_checkout(ec);
+    while (ec) {
+        if (auto const at = attempts_->retry_at(); at > clock::now() && is_cut_off()) {
+            if (auto const failed = attempts_->failure(begin); failed && at >= until)
+                throw connection_failure(*failed);
+            asio::steady_timer pause(co_await asio::this_coro::executor, at);
+            co_await pause.async_wait(asio::deferred);
+        }
+        std::tie(ec, given) =
+            co_await connections_.async_checkout_until(until, asio::as_tuple(asio::deferred));
+        auto const state = co_await asio::this_coro::cancellation_state;
+        bool const is_cancelled = state.cancelled() != asio::cancellation_type::none;
+        auto const failed = attempts_->failure(begin);
+        if (ec && failed && ec != errc::closed && !is_cancelled && is_cut_off())
+            throw connection_failure(*failed);
+        if (ec && (ec != asio::error::operation_aborted || is_cancelled))
+            throw rejection(ec, std::nullopt);
     }
     if (!(*given)->limits_statements(statement)) {
         auto const limited = co_await (*given)->limit_statements(statement, until);
         if (limited.error) {
+            auto const kind =
+                (*given)->is_broken() ? failure_kind::no_reply : kind_of(limited.error);
+            auto const why = (*given)->failure(limited.error);
             given.discard();
             if (limited.error == asio::error::timed_out && clock::now() >= until)
                 throw rejection(errc::timed_out, std::nullopt);
-            throw boost::system::system_error(limited.error, "weir::mysql");
+            throw connection_failure(why, kind, duration::zero());
         }
     }
     co_return std::move(given);
@@ -151,7 +225,7 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
     try {
         given = co_await self->checkout(until, q.timeout);
     } catch (boost::system::system_error const& e) {
-        co_return reply{e.code(), {}};
+        co_return no_connection<reply>(e);
     }
     auto& one = **given;
     bool const is_log = q.bucket.window != 0;
@@ -163,12 +237,14 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
     if (one.is_broken())
         given.discard();
     if (done.error)
-        co_return reply{done.error, {.lost = done.lost}};
+        co_return reply{done.error, failure_of<weir::store::answer>(done, one)};
     auto const id = one.result().last_insert_id();
     auto const about = one.about();
     if (auto const now = time_of(id, about); now && !is_log)  // a log has its own time
         one.note_time(*now);
-    co_return reply{error_code(), answer_of(id, q, about)};
+    auto said = answer_of(id, q, about);
+    said.is_new = one.result().affected_rows() == 1;  // the statement inserted the row
+    co_return reply{error_code(), std::move(said)};
 }
 
 void database::take(std::string name, weir::store::question const& q,
@@ -215,10 +291,10 @@ asio::awaitable<database::seats_reply> database::ask_for_seats(
     try {
         given = co_await self->checkout(until, q.timeout);
     } catch (boost::system::system_error const& e) {
-        co_return seats_reply{e.code(), {}};
+        co_return no_connection<seats_reply>(e);
     }
     auto& one = **given;
-    seats_reply made{asio::error::timed_out, {}};
+    seats_reply made{asio::error::timed_out, {.kind = failure_kind::no_reply}};
     while (clock::now() < until) {
         seats_row row;
         auto done = co_await read(one, name, row, until);
@@ -232,8 +308,14 @@ asio::awaitable<database::seats_reply> database::ask_for_seats(
         if (!done.error && !row.ledger)
             done.error = my::client_errc::protocol_value_error;
         made = {done.error, {}};
-        if (done.error)
+        if (done.error) {
+            made.said = failure_of<weir::store::seats_answer>(done, one);
+            if (row.is_there && !row.ledger) {
+                made.said.kind = failure_kind::misconfigured;
+                made.said.text = "the row of the limiter holds no seats";
+            }
             break;
+        }
         auto const before = *row.ledger;
         made.said = row.ledger->hold(q, row.now);
         if (*row.ledger == before)
@@ -243,10 +325,10 @@ asio::awaitable<database::seats_reply> database::ask_for_seats(
             done.error ? is_deadlock(done.error) : one.result().affected_rows() == 0;
         if (!was_overtaken) {
             if (done.error)
-                made = {done.error, {.lost = done.lost}};
+                made = {done.error, failure_of<weir::store::seats_answer>(done, one)};
             break;
         }
-        made = {asio::error::timed_out, {}};
+        made = {asio::error::timed_out, {.kind = failure_kind::no_reply}};
     }
     if (one.is_broken())
         given.discard();
@@ -269,33 +351,92 @@ void database::hold(std::string name, weir::store::seats_question const& q,
     });
 }
 
+asio::awaitable<void> database::connect(session& one) const {
+    auto const strand = co_await asio::this_coro::executor;
+    auto const state = co_await asio::this_coro::cancellation_state;
+    time_limit const limit(strand, state, settings_->connect_until());
+    auto const [failure] =
+        co_await asio::co_spawn(strand, one.connect(), limit.bound(asio::as_tuple(asio::deferred)));
+    if (failure && limit.passed())
+        throw boost::system::system_error(
+            asio::error::timed_out, "weir::mysql: connect to " + one.address());
+    if (failure)
+        std::rethrow_exception(failure);
+}
+
+namespace {
+
+using namespace std::string_view_literals;
+
+struct table {
+    std::string_view name;
+    std::string_view look;   // at its columns
+    std::string_view write;  // nothing
+    std::string_view (*create)() noexcept;
+};
+constexpr std::array tables{
+    table{"weir_bucket"sv, "select k, at, level, permit from weir_bucket limit 0"sv,
+          "insert into weir_bucket(k, at, level, permit) select k, at, level, permit from "
+          "weir_bucket "
+          "where false on duplicate key update at = 0"sv,
+          &create_table},
+    table{"weir_log"sv, "select k, at, ahead, grants from weir_log limit 0"sv,
+          "insert into weir_log(k, at, ahead, grants) select k, at, ahead, grants from weir_log "
+          "where "
+          "false on duplicate key update at = 0"sv,
+          &create_log_table},
+    table{
+        "weir_seats"sv, "select k, version, state from weir_seats limit 0"sv,
+        "insert into weir_seats(k, version, state) select k, version, state from weir_seats where "
+        "false on duplicate key update version = 0"sv,
+        &create_seats_table}};
+
+boost::system::system_error lacks_column(session const& one, table const& t, error_code const& ec) {
+    return one.failure(ec, "weir::mysql: the table " + std::string(t.name) +
+                               " is of another version of weir; rename or drop it");
+}
+
+}  // namespace
+
 asio::awaitable<void> database::install() {
     // On a separate connection, so that every error is reported at once.
     auto const strand = co_await asio::this_coro::executor;
     session one(strand, settings_);
-    {
-        auto const state = co_await asio::this_coro::cancellation_state;
-        time_limit const limit(strand, state, settings_->connect_until());
-        auto const [failure] = co_await asio::co_spawn(
-            strand, one.connect(), limit.bound(asio::as_tuple(asio::deferred)));
-        if (failure && limit.passed())
-            throw boost::system::system_error(asio::error::timed_out, "weir::mysql: connect");
-        if (failure)
-            std::rethrow_exception(failure);
-    }
-    using namespace std::string_view_literals;
-    constexpr std::array tables{
-        std::pair{"select 1 from weir_bucket limit 0"sv, &create_table},
-        std::pair{"select 1 from weir_log limit 0"sv, &create_log_table},
-        std::pair{"select 1 from weir_seats limit 0"sv, &create_seats_table}};
-    for (auto const& [look, create] : tables) {
-        auto done = co_await one.execute(look, clock::time_point::max());
+    co_await connect(one);
+    for (auto const& t : tables) {
+        auto done = co_await one.execute(t.look, clock::time_point::max());
         if (!done.error)
             continue;  // a user that may use the table needs no right to create it
-        done = co_await one.execute(create(), clock::time_point::max());
+        if (done.error == my::common_server_errc::er_bad_field_error)
+            throw lacks_column(one, t, done.error);
+        done = co_await one.execute(t.create(), clock::time_point::max());
         if (done.error)
             throw one.failure(done.error);
     }
+}
+
+asio::awaitable<void> database::check(std::string name) {
+    auto const strand = co_await asio::this_coro::executor;
+    session one(strand, settings_);
+    co_await connect(one);
+    auto const until = settings_->connect_until();
+    for (auto const& t : tables) {
+        auto done = co_await one.execute(t.look, until);
+        if (done.error == my::common_server_errc::er_bad_field_error)
+            throw lacks_column(one, t, done.error);
+        if (!done.error)
+            done = co_await one.execute(t.write, until);
+        if (done.error)
+            throw one.failure(done.error);
+    }
+    seats_row row;
+    auto const done = co_await read(one, name, row, until);
+    if (done.error)
+        throw one.failure(done.error);
+    if (row.is_there && !row.ledger)
+        throw boost::system::system_error(
+            my::client_errc::protocol_value_error,
+            "weir::mysql: the row " + name + " of weir_seats holds no seats; delete it");
 }
 
 }  // namespace weir::inline v0_2::mysql::detail

@@ -4,6 +4,7 @@
 #include <weir/mysql/store.hpp>
 #include <weir/pool.hpp>
 
+#include "attempts.hpp"
 #include "session.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -23,6 +24,9 @@ public:
     using connection = weir::lease<std::unique_ptr<session>>;
 
     database(boost::asio::any_io_executor ex, options const& o);
+    database(database const&) = delete;
+    database& operator=(database const&) = delete;
+    ~database();
 
     /// Returns a strand. Throws `boost::system::system_error` if the context has ended.
     [[nodiscard]] boost::asio::strand<boost::asio::any_io_executor> make_strand() const;
@@ -35,9 +39,12 @@ public:
 
     /// Creates the missing tables. Must run on a strand.
     [[nodiscard]] boost::asio::awaitable<void> install();
+    /// Checks the tables and the row of the seats `name`. Must run on a strand.
+    [[nodiscard]] boost::asio::awaitable<void> check(std::string name);
 
     /// Acquires a connection on which a statement may take the given time. Throws `boost::system::system_error`: a
-    /// `rejection` if there is none in time, and otherwise the error of the server.
+    /// `connection_failure` if attempts to connect fail, a `rejection` if there is none in time, and otherwise the error
+    /// of the server.
     [[nodiscard]] boost::asio::awaitable<connection> checkout(clock::time_point until,
                                                               duration statement);
 
@@ -57,12 +64,19 @@ private:
     static boost::asio::awaitable<seats_reply> ask_for_seats(
         std::shared_ptr<database> self, std::string name, weir::store::seats_question q);
 
+    // Returns whether there is no connection.
+    [[nodiscard]] bool is_cut_off() const;
+
+    // Connects within the time limit.
+    [[nodiscard]] boost::asio::awaitable<void> connect(session& one) const;
+
     // Calls `f(strand)` on the executor, never in this function; never at all if the context has ended.
     template <class F>
     void on_strand(F f);
 
     weir::detail::revocable_executor executor_;
     std::shared_ptr<settings> settings_;
+    std::shared_ptr<attempts> attempts_;
     weir::pool<std::unique_ptr<session>> connections_;
 };
 

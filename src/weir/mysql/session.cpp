@@ -44,6 +44,7 @@ settings::settings(options o) : given(std::move(o)), tls(asio::ssl::context::tls
     using weir::detail::check_option;
     check_option("mysql", "max_connections", given.max_connections, 1, 10'000);
     check_duration("mysql", "connect_timeout", given.connect_timeout, duration(1));
+    policy::validate("mysql", given.retry);
     if (given.authorities.empty())
         return;
     tls.load_verify_file(given.authorities);
@@ -68,7 +69,9 @@ asio::awaitable<void> session::open() {
     if (!o.socket.empty()) {
         asio::local::stream_protocol::endpoint const path(o.socket);
         asio::generic::stream_protocol::endpoint const to(path);
-        co_await socket.async_connect(to, asio::deferred);
+        auto const [ec] = co_await socket.async_connect(to, asio::as_tuple(asio::deferred));
+        if (ec)
+            throw failure(ec);
         co_return;
     }
     auto const until = settings_->connect_until();
@@ -93,7 +96,7 @@ asio::awaitable<void> session::open() {
             break;
     }
     if (failure)
-        throw boost::system::system_error(failure, "weir::mysql: connect");
+        throw boost::system::system_error(failure, "weir::mysql: connect to " + address());
     socket.set_option(tcp::no_delay(true));
 }
 
@@ -114,7 +117,8 @@ asio::awaitable<void> session::connect() {
     auto const text = fmt::format("select version(), {0}, sleep(0.002) + {0}", now_text);
     co_await must_execute(text);
     auto const row = result_.rows().at(0);
-    is_mariadb_ = row.at(0).as_string().find("MariaDB") != std::string_view::npos;
+    version_ = row.at(0).as_string();
+    is_mariadb_ = version_.find("MariaDB") != std::string::npos;
     note_time(row.at(1).as_int64());
     if (row.at(1).as_int64() == row.at(2).as_int64())
         throw boost::system::system_error(asio::error::operation_not_supported,
@@ -228,7 +232,18 @@ asio::awaitable<outcome> session::limit_statements(duration length, clock::time_
     co_return outcome{done.error};
 }
 
+std::string session::text() const {
+    return std::string(std::string_view(diagnostics_.server_message()));
+}
+
+std::string session::address() const {
+    auto const& o = settings_->given;
+    auto text = o.socket.empty() ? fmt::format("{}:{}", o.host, o.port) : o.socket;
+    return version_.empty() ? text : fmt::format("{} ({})", text, version_);
+}
+
 boost::system::system_error session::failure(error_code const& ec, std::string what) const {
+    what.append(": ").append(address());
     if (auto const said = diagnostics_.server_message(); !said.empty())
         what.append(": ").append(said);
     return {ec, what};

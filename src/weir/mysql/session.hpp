@@ -95,9 +95,13 @@ public:
     boost::asio::awaitable<outcome> limit_statements(duration length, clock::time_point until);
 
     [[nodiscard]] boost::mysql::results const& result() const noexcept { return result_; }
-    /// Returns the last error, with the message of the server.
+    /// Returns the address of the server, and its version if it is known: `127.0.0.1:3306 (10.11.6-MariaDB)`.
+    [[nodiscard]] std::string address() const;
+    /// Returns the last error, with the address and the message of the server.
     [[nodiscard]] boost::system::system_error failure(error_code const& ec,
                                                       std::string what = "weir::mysql") const;
+    /// Returns the message of the server for the last error; empty if it sent none.
+    [[nodiscard]] std::string text() const;
     [[nodiscard]] bool is_broken() const noexcept { return broken_; }
 
     /// Returns an estimate of the server's time; `note_time` corrects it.
@@ -124,6 +128,7 @@ private:
     boost::mysql::diagnostics diagnostics_;
     std::map<statement_text const*, boost::mysql::statement> prepared_;
     duration limit_ = duration::zero();  // of a statement; 0 if there is none
+    std::string version_;                // of the server
     bool is_mariadb_ = false;
     bool broken_ = false;
     std::int64_t time_ = 0;

@@ -34,4 +34,10 @@ asio::awaitable<void> store::install() {
     co_await asio::co_spawn(strand, database->install(), asio::deferred);
 }
 
+asio::awaitable<void> store::check(std::string name) {
+    auto const database = database_;
+    auto const strand = database->make_strand();
+    co_await asio::co_spawn(strand, database->check(std::move(name)), asio::deferred);
+}
+
 }  // namespace weir::inline v0_2::mysql

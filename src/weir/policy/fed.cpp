@@ -126,7 +126,7 @@ fed::fed(options_type const& options, shared_bucket const& bucket)
     : options_(options),
       bucket_(bucket),
       prefetch_time_(prefetch_time_of(options, bucket_)),
-      backoff_(options.retry) {
+      outage_(options.retry) {
     if (auto const share = share_of(options))
         local_.emplace(*share);
 }
@@ -145,7 +145,6 @@ void fed::take_over(fed& before, time_point now) {
         local->begin(now);
     auto const options = options_;
     auto const bucket = bucket_;
-    auto const retry = backoff_;
     auto const length = prefetch_time_;
     *this = before;
     options_ = options;
@@ -153,14 +152,23 @@ void fed::take_over(fed& before, time_point now) {
     local_ = local;
     prefetch_time_ = length;
     stats_.prefetch = std::min(stats_.prefetch, most_ahead());
-    if (backoff_.failures() == 0)
-        backoff_ = retry;
+    outage_.use(options_.retry);
+    kept_until_ = 0;
     rejected_ = {};
     note_mode(now);
 }
 
+void fed::note_state(time_point now) noexcept {
+    bool const was_unavailable =
+        std::exchange(stats_.unavailable, outage_.current() == outage::state::unavailable);
+    stats_.outages += stats_.unavailable && !was_unavailable;
+    note_mode(now);
+}
+
 void fed::note_mode(time_point now) noexcept {
-    auto mode = stats_.unavailable ? shared_mode::closed : shared_mode::store;
+    auto mode = is_misconfigured()   ? shared_mode::misconfigured
+                : stats_.unavailable ? shared_mode::closed
+                                     : shared_mode::store;
     if (decides_itself())
         mode = local_ ? shared_mode::local : shared_mode::open;
     if (mode == stats_.mode)
@@ -191,6 +199,18 @@ void fed::read_clock(std::int64_t said, time_point sent, time_point now) noexcep
     auto const slack = std::max(step_least, (now - before.sent) / 1000);
     stats_.steps_forward += passed > floor<microseconds>(now - before.sent + slack);
     stats_.steps_back += passed < ceil<microseconds>(sent - before.received - slack);
+}
+
+// The store forgets a state that no longer matters, so only a state that still mattered was lost.
+void fed::watch_for_loss(answer const& a) noexcept {
+    if (a.granted == 0)
+        return;
+    auto const said = a.since - a.wait.count();
+    stats_.losses += a.is_new && said < kept_until_;
+    auto const from = a.is_new ? a.since : std::max(kept_until_, a.since);
+    auto const until =
+        bucket_.window != 0 ? a.since + bucket_.window : from + bucket_.time_of(a.granted);
+    kept_until_ = std::max(bucket_.window != 0 ? kept_until_ : 0, until);
 }
 
 amount fed::remaining(time_point now) const noexcept {
@@ -228,7 +248,8 @@ time_point fed::ready_at(amount n, amount ahead, time_point now) const noexcept 
         if (missing <= 0)
             return std::max(l.from, now);
     }
-    if (stats_.unavailable || now >= rejected_.believed_until || missing < rejected_.min)
+    if (outage_.current() != outage::state::none || now >= rejected_.believed_until ||
+        missing < rejected_.min)
         return unknown;
     return later(rejected_.at, of_microseconds(bucket_.time_of(missing - rejected_.min)));
 }
@@ -311,9 +332,10 @@ bool fed::is_running_out(time_point now) const noexcept {
 time_point fed::next_command(demand const& d, time_point now) const noexcept {
     if (return_count_ != 0 || has_spare(d, now))
         return now;
+    bool const is_awaited = asked_.number != 0 || d.all != 0;
     auto const next =
         asked_.number != 0 ? later(asked_.sent, options_.timeout) : next_question(d, now);
-    return std::min(next, next_lapse());
+    return std::min({next, next_lapse(), is_awaited ? outage_.begins_at() : never});
 }
 
 // Returns when the first prefetched permits lapse. Other permits are given back as soon as no request waits for them.
@@ -328,8 +350,7 @@ time_point fed::next_lapse() const noexcept {
 
 // Only called while no question is in progress.
 time_point fed::next_question(demand const& d, time_point now) const noexcept {
-    bool const failing = backoff_.failures() != 0;
-    auto const earliest = failing ? backoff_.retry_at() : now;
+    auto const earliest = std::max(outage_.retry_at(), now);
     if (owed_ != 0)
         return std::max(earliest, rejected_.believed_until);
     auto const missing = d.all - held(now);
@@ -392,7 +413,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         auto const head = std::clamp<amount>(d.head - have, 1, all);
         auto const in_a_millisecond =
             static_cast<amount>(wide{bucket_.drained} * 1000 / bucket_.permit);
-        bool const is_probe = backoff_.failures() != 0;
+        bool const is_probe = outage_.current() != outage::state::none;
         q.min = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
         q.max = is_probe ? head : std::min(all + stats_.prefetch, bucket_.burst);
         auto const patience = d.all <= have      ? duration::zero()  // no request would wait
@@ -402,23 +423,32 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
             std::clamp(patience, duration::zero(), options_.reach));
     }
     asked_ = {q.number, q.min, q.max, now, pays_debt};
+    outage_.asks(now);
     ++stats_.questions;
     return q;
 }
 
 bool fed::elapse(time_point now) noexcept {
-    if (asked_.number == 0 || now < later(asked_.sent, options_.timeout))
-        return false;
-    return failed(asked_.number, true, now);
+    bool const is_late = asked_.number != 0 && now >= later(asked_.sent, options_.timeout);
+    bool const rejects = is_late && failed(asked_.number, {.lost = true}, now);
+    if (!outage_.elapse(now))
+        return rejects;
+    note_state(now);
+    return true;
 }
 
 std::optional<time_point> fed::barred(time_point now) const noexcept {
-    bool const is_barred =
-        stats_.unavailable && !decides_itself() && asked_.number == 0 && now < backoff_.retry_at();
-    return is_barred ? std::optional(backoff_.retry_at()) : std::nullopt;
+    bool const is_barred = stats_.mode != shared_mode::store && !decides_itself() &&
+                           asked_.number == 0 && now < outage_.retry_at();
+    return is_barred ? std::optional(outage_.retry_at()) : std::nullopt;
 }
 
+// A late reply shows, too, that the store is available.
 bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexcept {
+    stats_.failing = 0;
+    outage_.replied();
+    note_state(now);
+    watch_for_loss(a);
     if (number != asked_.number) {
         ++stats_.late;
         stats_.granted += a.granted;
@@ -428,10 +458,6 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     auto const [_, least, most, sent, pays_debt] = std::exchange(asked_, {});
     auto const wait = of_microseconds(a.wait.count());
     ++stats_.answered;
-    stats_.failing = 0;
-    backoff_.succeeded();
-    stats_.unavailable = false;
-    note_mode(now);
     stats_.round_trip = now - sent;
     stats_.granted += a.granted;
     if (a.granted != 0)
@@ -465,25 +491,24 @@ void fed::reject_before(time_point at, amount least, time_point now) noexcept {
     rejected_ = {least, at, std::min(at, later(now, belief))};
 }
 
-bool fed::failed(std::uint64_t number, bool lost, time_point now) noexcept {
-    if (number != asked_.number) {
-        stats_.unknown -= !lost;  // the result is known now
-        stats_.failed += !lost;
-        return false;
+bool fed::failed(std::uint64_t number, answer const& a, time_point now) noexcept {
+    auto const why = a.lost ? failure_kind::no_reply : a.kind;
+    auto& count = a.lost                        ? stats_.unknown
+                  : why == failure_kind::unsent ? stats_.unsent
+                                                : stats_.failed;
+    ++count;
+    if (number != asked_.number) {  // it was unknown until now
+        --stats_.unknown;
+        if (why != failure_kind::misconfigured)
+            return false;
+        outage_.misconfigured(a.wait, now);
+    } else {
+        asked_ = {};
+        ++stats_.failing;
+        outage_.failed(why, a.wait, now);
     }
-    asked_ = {};
-    ++(lost ? stats_.unknown : stats_.failed);
-    if (stats_.failing++ == 0)
-        failing_since_ = now;
-    if (stats_.failing < failures_of_outage && now - failing_since_ < silence_of_outage) {
-        note_mode(now);
-        return decides_itself();
-    }
-    backoff_.failed(backoff_.failures(), now);
-    stats_.outages += !stats_.unavailable;
-    stats_.unavailable = true;
-    note_mode(now);
-    return true;
+    note_state(now);
+    return stats_.mode != shared_mode::store;
 }
 
 void fed::keep(lot const& l) noexcept {
@@ -513,6 +538,7 @@ void fed::tidy() noexcept {
 void fed::put_back(amount n, std::int64_t since) noexcept {
     if (n == 0)
         return;
+    kept_until_ -= bucket_.window != 0 ? kept_until_ : bucket_.time_of(n);
     auto const end = returns_.begin() + static_cast<std::ptrdiff_t>(return_count_);
     auto const same =
         std::find_if(returns_.begin(), end, [&](give_back const& r) { return r.since == since; });

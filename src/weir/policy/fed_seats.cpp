@@ -33,9 +33,9 @@ fed_seats::holder_id some_holder() {
 }
 
 // Short enough for several attempts in the rest of a lease after its first third.
-backoff backoff_of(shared_seats_options const& o) {
-    return backoff({.initial = std::min<duration>(100ms, o.lease / 50),
-                    .max = std::min<duration>(5s, o.lease / 6)});
+backoff_options retry_of(shared_seats_options const& o) {
+    return {.initial = std::min<duration>(50ms, o.lease / 50),
+            .max = std::min<duration>(500ms, o.lease / 6)};
 }
 
 // For how long seats stay in a process with waiting requests.
@@ -51,17 +51,13 @@ duration belief(duration lease) {
 }  // namespace
 
 fed_seats::fed_seats(options_type const& options)
-    : options_((validate(options), options)),
-      holder_(some_holder()),
-      backoff_(backoff_of(options)) {}
+    : options_((validate(options), options)), holder_(some_holder()), outage_(retry_of(options)) {}
 
 void fed_seats::take_over(fed_seats& before, time_point) noexcept {
     auto const options = options_;
-    auto const retry = backoff_;
     *this = before;
     options_ = options;
-    if (backoff_.failures() == 0)
-        backoff_ = retry;
+    outage_.use(retry_of(options_));
 }
 
 // Returns the seats that are held and not used, without the seats that the question in progress may give back.
@@ -129,7 +125,8 @@ bool fed_seats::lacks_seats(demand const& d, time_point now) const noexcept {
 time_point fed_seats::next_command(demand const& d, time_point now) const noexcept {
     auto const lapses = fence_ != no_fence ? until_ : never;
     auto const order = asking_ ? later(last_.sent, options_.timeout) : next_question(d, now);
-    return std::min(order, lapses);
+    bool const is_awaited = asking_ || d.all != 0;
+    return std::min({order, lapses, is_awaited ? outage_.begins_at() : never});
 }
 
 // Only called while no question is in progress.
@@ -142,10 +139,10 @@ time_point fed_seats::next_question(demand const& d, time_point now) const noexc
         if (spare() != 0 && (d.all == 0 || yields_))
             at = now;
     }
-    bool const is_open = fence_ != no_fence ? backoff_.failures() != 0 : now < doubtful_until_;
+    bool const is_open = fence_ != no_fence ? outage_.is_failing() : now < doubtful_until_;
     if (is_open)
         at = now;
-    return at == never ? never : std::max({at, now, backoff_.retry_at()});
+    return at == never ? never : std::max({at, now, outage_.retry_at()});
 }
 
 std::optional<fed_seats::question> fed_seats::pop_command(demand const& d,
@@ -166,6 +163,7 @@ std::optional<fed_seats::question> fed_seats::pop_command(demand const& d,
              .max = asks ? std::min(base + d.all, options_.seats) : base,
              .sent = now};
     asking_ = true;
+    outage_.asks(now);
     ++stats_.questions;
     return question{
         .seats = options_.seats,
@@ -185,24 +183,26 @@ bool fed_seats::elapse(time_point now) noexcept {
         lose();
     if (now >= doubtful_until_)
         doubtful_until_ = time_point::min();
-    if (asking_ && now >= later(last_.sent, options_.timeout))
-        return failed(last_.number, true, now);
-    return has_lapsed && barred(now).has_value();
+    bool const is_late = asking_ && now >= later(last_.sent, options_.timeout);
+    if (is_late)
+        failed(last_.number, {.lost = true}, now);
+    bool const has_begun = outage_.elapse(now);
+    return (has_lapsed || is_late || has_begun) && barred(now).has_value();
 }
 
 std::optional<time_point> fed_seats::barred(time_point now) const noexcept {
-    bool const is_barred = backoff_.failures() >= failures_of_outage && !asking_ &&
-                           now < backoff_.retry_at() && fence_ == no_fence;
-    return is_barred ? std::optional(backoff_.retry_at()) : std::nullopt;
+    bool const is_barred = outage_.current() != outage::state::none && !asking_ &&
+                           now < outage_.retry_at() && fence_ == no_fence;
+    return is_barred ? std::optional(outage_.retry_at()) : std::nullopt;
 }
 
 // The reply to the last question is valid at any time, because no question followed it.
 bool fed_seats::answered(std::uint64_t number, answer const& a, time_point now) noexcept {
     stats_.late += number != last_.number || !asking_;
+    outage_.replied();
     if (number != last_.number)
         return false;
     asking_ = false;
-    backoff_.succeeded();
     doubtful_until_ = time_point::min();
     stats_.round_trip = now - last_.sent;
 
@@ -230,18 +230,23 @@ bool fed_seats::answered(std::uint64_t number, answer const& a, time_point now) 
     return false;
 }
 
-bool fed_seats::failed(std::uint64_t number, bool lost, time_point now) noexcept {
+bool fed_seats::failed(std::uint64_t number, answer const& a, time_point now) noexcept {
+    bool const lost = a.lost;
+    auto const why = lost ? failure_kind::no_reply : a.kind;
     if (number != last_.number || !asking_) {
         stats_.late += !lost;
-        return false;
+        if (why != failure_kind::misconfigured)
+            return false;
+        outage_.misconfigured(a.wait, now);
+        return barred(now).has_value();
     }
     asking_ = false;
-    ++(lost ? stats_.unknown : stats_.failed);
+    ++(lost ? stats_.unknown : why == failure_kind::unsent ? stats_.unsent : stats_.failed);
     if (lost)
         held_ = std::min(held_, last_.keep);
     if (lost && fence_ == no_fence && last_.max != 0)
         begin_doubt(now);
-    backoff_.failed(backoff_.failures(), now);
+    outage_.failed(why, a.wait, now);
     return barred(now).has_value();
 }
 
@@ -267,7 +272,7 @@ void fed_seats::lose() noexcept {
 shared_seats_stats fed_seats::fed_stats() const noexcept {
     auto s = stats_;
     s.held = held_;
-    s.unavailable = backoff_.failures() >= failures_of_outage;
+    s.unavailable = outage_.current() == outage::state::unavailable;
     return s;
 }
 

@@ -138,6 +138,9 @@ address address::parse(std::string_view url) {
         return parse_remote(url.substr(remote.size()));
     if (url.starts_with(local))
         return parse_local(url.substr(local.size()));
+    for (std::string_view const scheme : {"rediss://", "valkeys://"})
+        if (url.starts_with(scheme))
+            reject("starts with " + std::string(scheme) + ", but weir::redis does not support TLS");
     reject("must start with redis:// or unix:");
 }
 

@@ -175,12 +175,16 @@ void client::receive(time_point now) {
             continue;
         }
         auto& one = static_cast<order&>(**first);
-        auto const& said = one.said;
+        auto& said = one.said;
         answers_ = answers_ || one.is_answer;
         if (one.is_answer && said.error != errc::read_only)
             backoff_.succeeded();
         else if (one.is_answer && !std::exchange(retired_, true))
             pause(now, said.error, said.text);
+        if (said.error)
+            said.again_in = pause_left(now);
+        if (said.error && one.is_answer)
+            said.text = with_address(std::move(said.text));
         bool const again = said.text.starts_with("NOSCRIPT") && !std::exchange(one.in_full, true);
         auto& to = again ? waiting_ : due_;
         to.splice(to.end(), outcomes, first);
@@ -191,7 +195,8 @@ void client::receive_greeting(greeting& what) {
     --greetings_;
     if (connection_->state() == connection::phase::closed)
         return;
-    auto& [error, _, text, numbers] = what.said;
+    auto const error = what.said.error;
+    auto& text = what.said.text;
     if (error && !(what.loads && error == errc::forbidden))
         // The reply of the server to a login may repeat the password.
         connection_->close(error, what.logs_in ? "AUTH failed" : std::move(text));
@@ -215,7 +220,7 @@ void client::look_at_connection(time_point now) {
         if (!answers_)
             pause(now, connection_->error(), connection_->text());
         if (stage_ != stage::ready)
-            complete_waiting([](order const&) { return true; }, failure_);
+            complete_waiting([](order const&) { return true; }, failed_attempt(now));
         connection_.reset();
     } else if (state == connection::phase::open && stage_ == stage::connecting) {
         greet();
@@ -271,19 +276,40 @@ void client::run_out_of_memory() noexcept {
         connection_.reset();
     }
     for (auto const& one : waiting_)
-        one->said = {.error = asio::error::no_memory};
+        one->said = {.error = asio::error::no_memory, .kind = failure_kind::unsent};
     due_.splice(due_.end(), waiting_);
     arm(never);
 }
 
 void client::pause(time_point now, error_code why, std::string text) noexcept {
     backoff_.failed(backoff_.failures(), now);
-    failure_ = {.error = why, .text = std::move(text)};
+    failure_ = {.error = why, .kind = kind_of(why, text), .text = std::move(text)};
+    if (why == asio::error::timed_out)
+        failure_.kind = failure_kind::no_reply;
+}
+
+duration client::pause_left(time_point now) const noexcept {
+    return std::max(backoff_.retry_at(), now) - now;
+}
+
+// Returns the error of the last attempt, for orders that waited for it.
+reply client::failed_attempt(time_point now) const {
+    auto said = failure_;
+    said.again_in = pause_left(now);
+    said.text = with_address(std::move(said.text));
+    return said;
+}
+
+// Appends the address of the server to a message.
+std::string client::with_address(std::string text) const {
+    auto const where =
+        address_.path.empty() ? address_.host + ":" + std::to_string(address_.port) : address_.path;
+    return text.empty() ? where : std::move(text) + " (" + where + ")";
 }
 
 void client::drop_late(time_point now) {
     complete_waiting([now](order const& one) { return one.until <= now; },
-                     {.error = asio::error::timed_out});
+                     {.error = asio::error::timed_out, .kind = failure_kind::unsent});
 }
 
 void client::serve_waiting(time_point now) {
@@ -320,8 +346,11 @@ bool client::owes_late(time_point now) const noexcept {
 // one.
 void client::connect(time_point now) {
     if (now < backoff_.retry_at()) {
+        auto said = failed_attempt(now);
+        if (said.kind != failure_kind::misconfigured)
+            said.kind = failure_kind::unsent;
         complete_waiting([this](order const& one) { return one.until <= backoff_.retry_at(); },
-                         failure_);
+                         said);
         return;
     }
     connection_ = std::make_shared<connection>(*executor_, weak_from_this());
@@ -338,7 +367,7 @@ void client::send(commands::iterator which, time_point now) {
     auto& one = static_cast<order&>(**which);
     one.since = now;
     if (!one.what) {
-        words_ = {"EVAL", "#!lua\nreturn 1"};
+        words_ = {"EVAL", check_text()};
     } else {
         auto const& digest = loaded_[static_cast<std::size_t>(*one.what)];
         if (one.in_full || digest.empty())
@@ -346,7 +375,15 @@ void client::send(commands::iterator which, time_point now) {
         else
             words_ = {"EVALSHA", digest};
     }
-    words_.insert(words_.end(), {"1", one.key});
+    std::string log_key;
+    std::string seats_key;
+    if (one.what) {
+        words_.insert(words_.end(), {"1", one.key});
+    } else {
+        log_key = one.key + ":log";
+        seats_key = one.key + ":seats";
+        words_.insert(words_.end(), {"3", one.key, log_key, seats_key});
+    }
     words_.insert(words_.end(), one.arguments.begin(), one.arguments.end());
     connection_->append(words_, waiting_, which);
 }

@@ -93,6 +93,9 @@ private:
     void look_at_connection(time_point now);
     void greet();
     void pause(time_point now, error_code why, std::string text) noexcept;
+    [[nodiscard]] duration pause_left(time_point now) const noexcept;
+    [[nodiscard]] reply failed_attempt(time_point now) const;
+    [[nodiscard]] std::string with_address(std::string text) const;
     void run_out_of_memory() noexcept;
     void drop_late(time_point now);
     void serve_waiting(time_point now);

@@ -53,6 +53,8 @@ reply reply_of(redisReply const& r) {
         case REDIS_REPLY_ERROR:
             said.text.assign(r.str, r.len);
             said.error = error_of(said.text);
+            said.kind = kind_of(said.error, said.text);
+            said.text += advice_on(said.text);
             break;
         case REDIS_REPLY_STRING:
         case REDIS_REPLY_STATUS:
@@ -272,7 +274,7 @@ void connection::receive_reply(redisAsyncContext* ac, void* answer, void* data) 
         return;
     auto& one = *c.sent_.front();
     c.outcomes_.splice(c.outcomes_.end(), c.sent_, c.sent_.begin());
-    one.said = {.error = asio::error::no_memory, .lost = true};
+    one.said = {.error = asio::error::no_memory, .lost = true, .kind = failure_kind::no_reply};
     one.is_answer = false;
     try {
         if (answer) {
@@ -283,6 +285,7 @@ void connection::receive_reply(redisAsyncContext* ac, void* answer, void* data) 
             auto const written = c.appended_ - sdslen(ac->c.obuf);
             one.said.error = c.error_;
             one.said.lost = one.end <= written;
+            one.said.kind = one.said.lost ? failure_kind::no_reply : failure_kind::unsent;
             one.said.text = c.text_;
         }
     } catch (std::bad_alloc const&) {
@@ -311,7 +314,7 @@ void connection::append(std::vector<std::string_view> const& words, commands& fr
         REDIS_OK;
     auto& to = failed ? outcomes_ : sent_;
     if (failed)
-        (*which)->said = {.error = asio::error::no_memory};
+        (*which)->said = {.error = asio::error::no_memory, .kind = failure_kind::unsent};
     else
         appended_ += sdslen(hiredis_->c.obuf) - before;
     (*which)->end = appended_;

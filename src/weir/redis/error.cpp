@@ -45,6 +45,8 @@ public:
                 return "the Redis user lacks permission (NOPERM)";
             case errc::wrong_kind:
                 return "the key holds a value of another type (WRONGTYPE)";
+            case errc::evicts:
+                return "the Redis server may evict keys";
             case errc::protocol:
                 return "invalid reply from the Redis server";
         }
@@ -71,7 +73,13 @@ constexpr std::array words{
     std::pair{"WRONGPASS"sv, errc::wrong_password},
     std::pair{"NOPERM"sv, errc::forbidden},
     std::pair{"WRONGTYPE"sv, errc::wrong_kind},
+    std::pair{"EVICTS"sv, errc::evicts},
 };
+
+// A server before Redis 7.0 does not know the first line of a script.
+bool is_too_old(std::string_view text) noexcept {
+    return text.find("compiling script") != text.npos && text.find("near '#'") != text.npos;
+}
 
 }  // namespace
 
@@ -91,6 +99,16 @@ error_code detail::error_of(std::string_view text) noexcept {
             return error;
     }
     return errc::rejected;
+}
+
+std::string_view detail::advice_on(std::string_view text) noexcept {
+    return is_too_old(text) ? "; weir::redis needs Redis 7.0 or later" : "";
+}
+
+failure_kind detail::kind_of(error_code const& ec, std::string_view text) noexcept {
+    bool const is_lasting = ec == errc::wrong_password || ec == errc::forbidden ||
+                            ec == errc::wrong_kind || is_too_old(text);
+    return is_lasting ? failure_kind::misconfigured : failure_kind::refused;
 }
 
 }  // namespace weir::inline v0_2::redis

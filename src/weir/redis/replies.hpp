@@ -1,6 +1,8 @@
 #pragma once
 
 #include <weir/error.hpp>
+#include <weir/policy/outage.hpp>
+#include <weir/time.hpp>
 
 #include <cstdint>
 #include <string>
@@ -14,6 +16,10 @@ struct reply {
     error_code error = {};
     /// With an error: whether the command may have had an effect nevertheless.
     bool lost = false;
+    /// With an error: how the command failed.
+    failure_kind kind = failure_kind::refused;
+    /// With an error: the time until the next attempt to connect; 0 without a pause.
+    duration again_in{};
     /// The reply of the server, if that is text, or the reason of the error.
     std::string text = {};
     /// The numbers of a reply that is a list of numbers.
@@ -22,5 +28,9 @@ struct reply {
 
 /// Returns the error code for an error reply of the server.
 [[nodiscard]] error_code error_of(std::string_view text) noexcept;
+/// Returns the words that explain an error reply whose own words do not suffice; otherwise an empty text.
+[[nodiscard]] std::string_view advice_on(std::string_view text) noexcept;
+/// Returns how a command failed for which the server gave this reason.
+[[nodiscard]] failure_kind kind_of(error_code const& ec, std::string_view text) noexcept;
 
 }  // namespace weir::inline v0_2::redis::detail

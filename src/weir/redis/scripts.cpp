@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <initializer_list>
+#include <utility>
 
 namespace weir::inline v0_2::redis::detail {
 namespace {
@@ -94,7 +95,7 @@ else
     granted = wait <= ahead and least or 0
 end
 if granted > 0 or changed then write(level + granted * permit) end
-return {granted, wait, now}
+return {granted, wait, now, at and 0 or 1}
 )";
 
 constexpr std::string_view give_back = R"(
@@ -165,7 +166,7 @@ if granted > 0 then
     grants = several(log_time + wait, granted) .. string.sub(grants, 1, 8 * math.min(used, limit - granted))
 end
 if granted > 0 or log_time - now ~= ahead then write() end
-return {granted, wait, log_time}
+return {granted, wait, log_time, text and 0 or 1}
 )";
 
 // A booked grant whose time has not come stays, because older grants were dropped when it was booked.
@@ -238,6 +239,28 @@ if not mine or mine.count == 0 then return {0, 0, wait, now} end
 return {mine.count, mine.fence, wait, now}
 )";
 
+// The user may lack the permission for INFO; then nothing is known about evictions.
+constexpr std::string_view check = R"(#!lua
+local patterns = {'^%d+ %-?%d+ %d+$', '^%d+ %d+ ', '^%d+\n'}
+local names = {'bucket', 'log', 'seats'}
+for i, key in ipairs(KEYS) do
+    local text = redis.pcall('GET', key)
+    local is_other = type(text) == 'table' and string.find(text.err, '^WRONGTYPE')
+    if type(text) == 'table' and not is_other then return text end
+    if is_other or text and not string.match(text, patterns[i]) then
+        return redis.error_reply('WRONGTYPE the key ' .. key .. ' holds no ' .. names[i] .. '; use another name, or delete it')
+    end
+end
+local said = redis.pcall('INFO', 'memory')
+if type(said) ~= 'string' then return 1 end
+local limit = tonumber(string.match(said, 'maxmemory:(%d+)') or '0')
+local policy = string.match(said, 'maxmemory_policy:([%w-]+)') or 'noeviction'
+if limit > 0 and policy ~= 'noeviction' then
+    return redis.error_reply('EVICTS maxmemory-policy is ' .. policy .. '; set it to noeviction')
+end
+return 1
+)";
+
 struct parts {
     std::string_view suffix;  // of the key
     std::string_view common;
@@ -270,6 +293,14 @@ std::vector<std::string> with_rule(policy::shared_bucket const& b,
     return words;
 }
 
+template <class Answer>
+Answer failure_of(reply& said) {
+    return {.wait = std::chrono::ceil<std::chrono::microseconds>(said.again_in),
+            .lost = said.lost,
+            .kind = said.kind,
+            .text = std::move(said.text)};
+}
+
 }  // namespace
 
 std::string body_of(script which) {
@@ -285,6 +316,10 @@ std::string const& text_of(script which) {
         return made;
     }();
     return texts[static_cast<std::size_t>(which)];
+}
+
+std::string_view check_text() noexcept {
+    return check;
 }
 
 std::string key_of(script which, std::string_view name) {
@@ -321,7 +356,7 @@ std::vector<std::string> arguments_of(policy::fed_seats::question const& q) {
 
 policy::fed_seats::answer answer_of(reply& said, policy::fed_seats::question const& q) noexcept {
     if (said.error)
-        return {.lost = said.lost};
+        return failure_of<policy::fed_seats::answer>(said);
     if (said.numbers.size() != 4 || said.numbers[0] < 0 ||
         said.numbers[0] > std::max(q.max, q.seats) || said.numbers[1] < 0 || said.numbers[2] < 0) {
         said.error = errc::protocol;
@@ -334,8 +369,8 @@ policy::fed_seats::answer answer_of(reply& said, policy::fed_seats::question con
 
 policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept {
     if (said.error)
-        return {.lost = said.lost};
-    if (said.numbers.size() != 3 || said.numbers[0] < 0 || said.numbers[0] > q.max ||
+        return failure_of<policy::fed::answer>(said);
+    if (said.numbers.size() != 4 || said.numbers[0] < 0 || said.numbers[0] > q.max ||
         said.numbers[1] < 0 || said.numbers[2] <= 0) {
         said.error = errc::protocol;
         return {.lost = true};
@@ -343,7 +378,8 @@ policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexc
     auto const [granted, wait, now] = std::array{said.numbers[0], said.numbers[1], said.numbers[2]};
     return {.granted = granted,
             .wait = std::chrono::microseconds(wait),
-            .since = granted != 0 ? now + wait : 0};
+            .since = granted != 0 ? now + wait : 0,
+            .is_new = said.numbers[3] != 0};
 }
 
 }  // namespace weir::inline v0_2::redis::detail

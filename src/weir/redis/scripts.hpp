@@ -20,10 +20,10 @@ namespace weir::inline v0_2::redis::detail {
 /// The scripts. A key expires a while after it stopped to matter.
 ///
 /// Each line gives the key, the arguments and the reply:
-/// - `take`: bucket; drained permit full owed least most ahead; granted wait now
+/// - `take`: bucket; drained permit full owed least most ahead; granted wait now is_new
 /// - `give_back`: bucket; drained permit full owed count since; whether it was done
 /// - `seats_hold`: seats; seats lease holder number fence keep least most; held fence wait now
-/// - `log_take`: log; limit window least most ahead; granted wait now
+/// - `log_take`: log; limit window least most ahead; granted wait now is_new
 /// - `log_give_back`: log; limit window count since; whether it was done
 ///
 /// `now` is the time of the log, if there is one. With a grant, `wait` is the time until it may be used. Otherwise it
@@ -41,6 +41,10 @@ inline constexpr std::size_t script_count = 5;
 [[nodiscard]] std::string body_of(script which);
 /// Returns the script with its head, which uses the time of the server.
 [[nodiscard]] std::string const& text_of(script which);
+
+/// Returns the script that checks the keys of a limiter, its bucket, its log and its seats, and whether the server may
+/// evict them. It changes nothing.
+[[nodiscard]] std::string_view check_text() noexcept;
 
 /// Returns the key of a script for a limiter. The part in braces selects the node of a cluster.
 [[nodiscard]] std::string key_of(script which, std::string_view name);

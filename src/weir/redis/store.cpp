@@ -24,8 +24,8 @@ store::~store() = default;
 
 void store::async_take(std::string const& name, question const& q, answer_handler handler) {
     auto receive = [q, handler = std::move(handler)](detail::reply said) mutable {
-        auto const a = detail::answer_of(said, q);
-        std::move(handler)(said.error, a);
+        auto a = detail::answer_of(said, q);
+        std::move(handler)(said.error, std::move(a));
     };
     bool const is_log = q.bucket.window != 0;
     client_->run(is_log ? detail::script::log_take : detail::script::take, name,
@@ -40,8 +40,8 @@ void store::async_give_back(std::string const& name, give_back const& what) {
 
 void store::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
     auto receive = [q, handler = std::move(handler)](detail::reply said) mutable {
-        auto const a = detail::answer_of(said, q);
-        std::move(handler)(said.error, a);
+        auto a = detail::answer_of(said, q);
+        std::move(handler)(said.error, std::move(a));
     };
     client_->run(detail::script::seats_hold, name, detail::arguments_of(q), q.timeout,
                  std::move(receive));

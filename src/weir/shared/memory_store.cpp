@@ -30,9 +30,14 @@ store::answer bucket_ledger::take(std::string const& name, store::question const
                                   std::int64_t now) {
     using std::chrono::microseconds;
     auto const& b = q.bucket;
-    if (b.window != 0)
-        return logs_[name].take(q, now);
-    auto& r = rows_.try_emplace(name, row{now, -b.owed(), b.permit}).first->second;
+    if (b.window != 0) {
+        auto const [log, is_new] = logs_.try_emplace(name);
+        auto said = log->second.take(q, now);
+        said.is_new = is_new;
+        return said;
+    }
+    auto const [at, is_new] = rows_.try_emplace(name, row{now, -b.owed(), b.permit});
+    auto& r = at->second;
     if (r.permit != b.permit) {
         r.level = narrow(quotient(std::max<wide>(r.level, 0) * b.permit, r.permit));
         r.permit = b.permit;
@@ -44,7 +49,7 @@ store::answer bucket_ledger::take(std::string const& name, store::question const
     if (granted >= q.min) {
         r.at = now;
         r.level = level + granted * b.permit;
-        return {.granted = granted, .since = now};
+        return {.granted = granted, .since = now, .is_new = is_new};
     }
     auto const wait = narrow(quotient(wide{q.min} * b.permit - room, b.drained));
     if (wait <= q.ahead.count()) {

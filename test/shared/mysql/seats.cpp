@@ -38,8 +38,9 @@ BOOST_AUTO_TEST_CASE(invalid_text_in_the_row_is_an_error) {
     weir::shared_seats kitchen(ctx, store, "odd", long_seats(1));
     visit const guest(kitchen);
     run(guest);
-    BOOST_TEST(guest.rejected(weir::errc::unavailable));
-    BOOST_TEST(kitchen.last_failure().failed());
+    BOOST_TEST(guest.rejected(weir::errc::misconfigured));
+    BOOST_TEST(kitchen.last_failure().error.failed());
+    BOOST_TEST(kitchen.last_failure().text == "the row of the limiter holds no seats");
     BOOST_TEST(kitchen.shared_stats().unknown == 0u);
 }
 

@@ -48,12 +48,28 @@ using weir::errc;
 
 using place = support::mysql_place;
 
+struct fixture : place {
+    // Returns the error of an operation; empty if it succeeds.
+    std::string complaint(asio::awaitable<void> what) {
+        std::string text;
+        asio::co_spawn(ctx, std::move(what), [&](std::exception_ptr failure) {
+            try {
+                rethrow(failure);
+            } catch (std::exception const& e) {
+                text = e.what();
+            }
+        });
+        run();
+        return text;
+    }
+};
+
 }  // namespace
 
 #include "shared/process_tests.hpp"
 #include "shared/store_tests.hpp"
 
-BOOST_FIXTURE_TEST_SUITE(mysql_store, place, *ut::precondition(support::if_mariadb_is_here))
+BOOST_FIXTURE_TEST_SUITE(mysql_store, fixture, *ut::precondition(support::if_mariadb_is_here))
 
 BOOST_AUTO_TEST_CASE(table_is_created_once) {
     asio::co_spawn(ctx, store->install(), rethrow);
@@ -80,6 +96,48 @@ BOOST_AUTO_TEST_CASE(existing_tables_need_no_right_to_create_them) {
     BOOST_CHECK_EXCEPTION(run(), boost::system::system_error, [](auto const& e) {
         return std::string(e.what()).find("CREATE") != std::string::npos;
     });
+}
+
+BOOST_AUTO_TEST_CASE(table_of_another_version_is_found_when_it_is_installed_and_checked) {
+    session.query("create database if not exists old");
+    session.query("create table if not exists old.weir_bucket(k varbinary(255) primary key, at "
+                  "bigint not null, level bigint not null) engine=innodb");
+    auto other = login();
+    other.database = "old";
+    auto const old = std::make_shared<weir::mysql::store>(ctx, other);
+    for (auto const& why : {complaint(old->install()), complaint(old->check())}) {
+        BOOST_TEST(why.find("the table weir_bucket is of another version") != why.npos, why);
+        BOOST_TEST(why.find("Unknown column 'permit'") != why.npos, why);
+        BOOST_TEST(why.find(server().socket()) != why.npos, why);
+        BOOST_TEST(why.find("MariaDB") != why.npos, why);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(check_detects_what_a_limiter_would_lack) {
+    BOOST_TEST(complaint(store->check("x")) == "");
+    session.query("create user if not exists looker@localhost");
+    session.query("grant select, insert on weir.* to looker@localhost");
+    auto other = login();
+    other.user = "looker";
+    auto const looker = std::make_shared<weir::mysql::store>(ctx, other);
+    auto const why = complaint(looker->check());
+    BOOST_TEST(why.find("UPDATE command denied") != why.npos, why);
+    session.query("insert into weir_seats values('strange', 0, 'something')");
+    auto const strange = complaint(store->check("strange"));
+    BOOST_TEST(strange.find("the row strange of weir_seats holds no seats") != strange.npos,
+               strange);
+}
+
+BOOST_AUTO_TEST_CASE(deleted_row_that_still_mattered_is_counted) {
+    weir::mysql::token_bucket calls(
+        ctx, store, "deleted", {.rate = {1, 1h}, .burst = 2, .timeout = 10s});
+    visit const one(calls, 1);
+    run(one);
+    session.query("delete from weir_bucket where k = 'deleted'");
+    visit const other(calls, 1);
+    run(other);
+    BOOST_TEST(other.granted());
+    BOOST_TEST(calls.shared_stats().losses == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(server_grants_permits_and_inserts_the_row) {
@@ -129,7 +187,7 @@ BOOST_AUTO_TEST_CASE(killed_connection_is_replaced) {
     BOOST_TEST(calls.shared_stats().unknown + calls.shared_stats().failed == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_names_the_reason) {
+BOOST_AUTO_TEST_CASE(server_without_the_table_is_misconfigured_and_the_error_names_the_reason) {
     session.query("create database if not exists empty");
     auto other = login();
     other.database = "empty";
@@ -137,9 +195,29 @@ BOOST_AUTO_TEST_CASE(server_without_the_table_is_unavailable_and_the_error_names
     weir::mysql::token_bucket calls(ctx, bare, "x", patient);
     visit const guest(calls, 1);
     run(guest);
-    BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.shared_stats().failed == 5u);  // certainly nothing was granted
-    BOOST_TEST(calls.last_failure().message() == "er_no_such_table");
+    BOOST_TEST(guest.rejected(errc::misconfigured));
+    BOOST_TEST(calls.shared_stats().failed == 1u);  // certainly nothing was granted
+    BOOST_TEST(calls.last_failure().error.message() == "er_no_such_table");
+    BOOST_TEST(calls.last_failure().text == "Table 'empty.weir_bucket' doesn't exist");
+}
+
+BOOST_AUTO_TEST_CASE(wrong_user_is_misconfigured_and_opens_no_limit) {
+    auto other = login();
+    other.user = "stranger";
+    auto const foreign = std::make_shared<weir::mysql::store>(ctx, other);
+    auto open = patient;
+    open.on_failure = weir::fail_open();
+    weir::mysql::token_bucket calls(ctx, foreign, "x", open);
+    for (int i = 0; i != 2; ++i) {
+        visit const guest(calls, 1);
+        run(guest);
+        BOOST_TEST(guest.rejected(errc::misconfigured));
+    }
+    BOOST_TEST(calls.shared_stats().questions == 1u);
+    BOOST_TEST(calls.shared_stats().outages == 0u);
+    auto const text = calls.last_failure().text;
+    BOOST_TEST(text.find("Access denied for user 'stranger'") != text.npos, text);
+    BOOST_TEST(text.find("boost") == text.npos, text);
 }
 
 BOOST_AUTO_TEST_CASE(read_only_server_is_unavailable_until_it_is_writable_again) {
@@ -177,7 +255,7 @@ BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_password) {
         run(guest);
         BOOST_TEST(guest.granted() == is_right);
         if (!is_right)
-            BOOST_TEST(guest.rejected(errc::timed_out));
+            BOOST_TEST(guest.rejected(errc::misconfigured));
     }
 }
 
@@ -356,7 +434,7 @@ BOOST_FIXTURE_TEST_CASE(server_at_its_connection_limit_is_unavailable_until_it_a
         BOOST_TEST(ask(calls, 30s).rejected(errc::unavailable));
         ctx.restart();
         ctx.run();  // until the last question has ended
-        BOOST_TEST(calls.last_failure().message() == "er_con_count_error");
+        BOOST_TEST(calls.last_failure().error.message() == "er_con_count_error");
         BOOST_TEST(calls.shared_stats().unknown == 0u);
     }
     for (;;) {

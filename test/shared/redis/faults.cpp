@@ -111,7 +111,7 @@ struct fixture {
         visit const guest(calls, 1, 30s);
         run(guest);
         BOOST_TEST(guest.rejected(errc::unavailable));
-        return calls.last_failure();
+        return calls.last_failure().error;
     }
     void run(told const& one) {
         run_until([&] { return one.over; });
@@ -164,7 +164,7 @@ public:
     int questions = 0;
     std::vector<int> reads;  // the number of questions in each read
 
-    static std::string granted() { return "*3\r\n:1\r\n:0\r\n:1700000000000000\r\n"; }
+    static std::string granted() { return "*4\r\n:1\r\n:0\r\n:1700000000000000\r\n:0\r\n"; }
 
     void send(std::string const& text) { asio::write(sessions.back()->socket, asio::buffer(text)); }
     void hang_up() { sessions.back()->socket.close(); }
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(partial_reply_before_a_disconnect_is_an_unknown_outcome) {
     server.say = [&](int number) -> std::string {
         if (number != 0)
             return false_server::granted();
-        server.send("*3\r\n:1\r\n:");
+        server.send("*4\r\n:1\r\n:");
         server.hang_up();
         return "";
     };
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(partial_reply_before_silence_is_given_up) {
     auto where = server.where();
     where.silent_for = 100ms;
     store = make(where);
-    server.say = [](int number) { return number == 0 ? "*3\r\n:1\r\n:" : false_server::granted(); };
+    server.say = [](int number) { return number == 0 ? "*4\r\n:1\r\n:" : false_server::granted(); };
     weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 20ms};
     weir::redis::token_bucket calls(ctx, store, "calls", hasty);
     visit const guest(calls, 1, 10ms);
@@ -333,8 +333,9 @@ BOOST_AUTO_TEST_CASE(reply_in_single_bytes_is_a_reply) {
 
 BOOST_AUTO_TEST_CASE(invalid_reply_is_an_unknown_outcome) {
     for (auto const* const text :
-         {"hello\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n:0\r\n", "*0\r\n", "*3\r\n:7\r\n:0\r\n:1\r\n",
-          "*3\r\n:1\r\n:-1\r\n:1\r\n", "$-1\r\n", "*-1\r\n", "*3\r\n$1\r\n1\r\n:0\r\n:1\r\n"}) {
+         {"hello\r\n", "$3\r\nabc\r\n", "*3\r\n:1\r\n:0\r\n:1\r\n", "*0\r\n",
+          "*4\r\n:7\r\n:0\r\n:1\r\n:0\r\n", "*4\r\n:1\r\n:-1\r\n:1\r\n:0\r\n", "$-1\r\n", "*-1\r\n",
+          "*4\r\n$1\r\n1\r\n:0\r\n:1\r\n:0\r\n"}) {
         server.say = [&](int) { return text; };
         auto const one = ask(*store);
         run(*one);
@@ -476,7 +477,7 @@ BOOST_AUTO_TEST_CASE(question_outlives_a_silent_connection_that_is_closed) {
 
 BOOST_AUTO_TEST_CASE(unexpected_reply_is_not_used) {
     run(*ask(*store));
-    server.send("*3\r\n:5\r\n:0\r\n:1\r\n");
+    server.send("*4\r\n:5\r\n:0\r\n:1\r\n:0\r\n");
     auto const next = ask(*store);
     run(*next);
     BOOST_TEST(!next->error);
@@ -509,6 +510,38 @@ BOOST_AUTO_TEST_CASE(rejected_connection_reports_the_reason_of_the_server) {
     run(*one);
     BOOST_TEST(one->error == make_error_code(why::rejected));
     BOOST_TEST(!one->said.lost);
+}
+
+BOOST_AUTO_TEST_CASE(server_before_the_needed_version_is_misconfigured_and_the_text_names_it) {
+    server.deaf = true;
+    auto const one = ask(*store);
+    run_until([&] { return !server.sessions.empty(); });
+    server.send("-ERR Error compiling script (new function): user_script:1: unexpected symbol near "
+                "'#'\r\n");
+    run(*one);
+    BOOST_TEST(!one->said.lost);
+    BOOST_TEST((one->said.kind == weir::failure_kind::misconfigured));
+    BOOST_TEST(one->said.text.find("Redis 7.0") != std::string::npos, one->said.text);
+    BOOST_TEST(one->said.text.find(server.where().url.substr(5)) != std::string::npos,
+               one->said.text);
+}
+
+BOOST_AUTO_TEST_CASE(stalled_server_is_asked_once_and_the_rest_is_unsent) {
+    server.say = [](int number) { return number == 0 ? "" : false_server::granted(); };
+    weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 50ms};
+    weir::redis::token_bucket calls(ctx, store, "calls", hasty);
+    visit const guest(calls, 1, 10s);
+    pass(400ms);
+    BOOST_TEST(guest.waiting());
+    BOOST_TEST(server.questions == 1);
+    server.send(false_server::granted());  // late
+    run(guest);
+    BOOST_TEST(guest.granted());
+    auto const s = calls.shared_stats();
+    BOOST_TEST(s.unknown == 1u);
+    BOOST_TEST(s.failed == 0u);
+    BOOST_TEST(s.unsent >= 5u);
+    BOOST_TEST(s.outages == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(error_of_the_login_does_not_quote_the_password) {
@@ -642,7 +675,7 @@ BOOST_AUTO_TEST_CASE(rejected_connection_is_reported_at_once) {
         auto const expected =
             url.starts_with("redis") ? weir::error_code(asio::error::connection_refused)
                                      : weir::error_code(ENOENT, boost::system::system_category());
-        BOOST_TEST(calls.last_failure() == expected);
+        BOOST_TEST(calls.last_failure().error == expected);
     }
 }
 
@@ -839,7 +872,7 @@ BOOST_AUTO_TEST_CASE(server_without_memory_is_unavailable_until_it_has_some) {
     visit const guest(calls, 1);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.last_failure() == make_error_code(why::out_of_memory));
+    BOOST_TEST(calls.last_failure().error == make_error_code(why::out_of_memory));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
     session.say({"CONFIG", "SET", "maxmemory", "0"});
     BOOST_TEST(!insist(ctx, calls));
@@ -859,7 +892,7 @@ BOOST_AUTO_TEST_CASE(replica_is_unavailable_until_it_is_promoted) {
     visit const guest(others, 1);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(others.last_failure() == make_error_code(why::read_only));
+    BOOST_TEST(others.last_failure().error == make_error_code(why::read_only));
     session.say({"REPLICAOF", "NO", "ONE"});
     BOOST_TEST(insist(ctx, others) == make_error_code(errc::deadline_unreachable));
 }
@@ -882,7 +915,7 @@ BOOST_AUTO_TEST_CASE(loading_server_is_unavailable_until_it_has_finished) {
     visit const guest(calls, 1, 30s);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.last_failure() == make_error_code(why::loading));
+    BOOST_TEST(calls.last_failure().error == make_error_code(why::loading));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
     BOOST_TEST(!insist(ctx, calls));
 }
@@ -906,7 +939,7 @@ BOOST_AUTO_TEST_CASE(cluster_node_serves_its_own_keys_and_names_the_owner_of_oth
     visit const guest(calls, 1);
     run(guest);
     BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.last_failure() == make_error_code(why::cluster_down));
+    BOOST_TEST(calls.last_failure().error == make_error_code(why::cluster_down));
 
     // The other node has the slot of the key, and this node has all others.
     auto const slot = here.session.numbers({"CLUSTER", "KEYSLOT", "{weir:calls}"}).at(0);

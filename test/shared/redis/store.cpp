@@ -49,9 +49,10 @@ struct fixture : support::redis_place {
 
     std::shared_ptr<weir::redis::store> make(std::string url) { return at(ctx, std::move(url)); }
     // Returns the error of `check`; empty if it succeeds.
-    std::string complaint(std::shared_ptr<weir::redis::store> const& of) {
+    std::string complaint(std::shared_ptr<weir::redis::store> const& of,
+                          std::string const& name = {}) {
         std::string what;
-        asio::co_spawn(ctx, of->check(), [&](std::exception_ptr failure) {
+        asio::co_spawn(ctx, of->check(name), [&](std::exception_ptr failure) {
             try {
                 rethrow(failure);
             } catch (std::exception const& e) {
@@ -137,20 +138,26 @@ BOOST_AUTO_TEST_CASE(server_over_tcp_with_a_user_and_a_database) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(wrong_password_is_unavailable_and_the_error_names_the_reason) {
+BOOST_AUTO_TEST_CASE(wrong_password_is_misconfigured_and_the_error_names_the_reason) {
     auto const port = std::to_string(server().port());
     auto const wrong = make("redis://:wrong@127.0.0.1:" + port);
     session.say({"ACL", "SETUSER", "default", ">right"});
     weir::redis::token_bucket calls(ctx, wrong, "wrong", patient);
     visit const guest(calls, 1, 5s);
     run(guest);
+    // A second limiter receives the same error, although the store does not connect again yet.
+    weir::redis::token_bucket others(ctx, wrong, "wrong", patient);
+    visit const other(others, 1, 5s);
+    run(other);
+    BOOST_TEST(other.rejected(errc::misconfigured));
     auto const why = complaint(wrong);
     auto const none = complaint(make("redis://127.0.0.1:" + port));
     session.say({"ACL", "SETUSER", "default", "nopass"});
-    BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.last_failure() == make_error_code(weir::redis::errc::wrong_password));
+    BOOST_TEST(guest.rejected(errc::misconfigured));
+    BOOST_TEST(calls.last_failure().error == make_error_code(weir::redis::errc::wrong_password));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
-    BOOST_TEST(calls.shared_stats().failed >= 1u);
+    BOOST_TEST(calls.shared_stats().failed == 1u);
+    BOOST_TEST(calls.shared_stats().outages == 0u);
     BOOST_TEST(why.starts_with("weir::redis: AUTH"), why);
     BOOST_TEST(none.starts_with("weir::redis: NOAUTH"), none);
 }
@@ -187,8 +194,22 @@ BOOST_AUTO_TEST_CASE(missing_permission_for_the_key_is_reported) {
     weir::redis::token_bucket calls(ctx, other, "forbidden", patient);
     visit const guest(calls, 1);
     run(guest);
-    BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.last_failure() == make_error_code(weir::redis::errc::forbidden));
+    BOOST_TEST(guest.rejected(errc::misconfigured));
+    BOOST_TEST(calls.last_failure().error == make_error_code(weir::redis::errc::forbidden));
+    BOOST_TEST(calls.last_failure().text.starts_with("NOPERM"), calls.last_failure().text);
+}
+
+BOOST_AUTO_TEST_CASE(key_of_another_type_is_misconfigured_and_opens_no_limit) {
+    session.say({"LPUSH", "{weir:strange}", "1"});
+    auto open = patient;
+    open.on_failure = weir::fail_open();
+    weir::redis::token_bucket calls(ctx, store, "strange", open);
+    visit const guest(calls, 1);
+    run(guest);
+    BOOST_TEST(guest.rejected(errc::misconfigured));
+    BOOST_TEST(calls.shared_stats().questions == 1u);
+    BOOST_TEST(calls.last_failure().error == make_error_code(weir::redis::errc::wrong_kind));
+    BOOST_TEST(calls.last_failure().text.starts_with("WRONGTYPE"), calls.last_failure().text);
 }
 
 BOOST_AUTO_TEST_CASE(missing_database_is_an_error) {
@@ -209,6 +230,41 @@ BOOST_AUTO_TEST_CASE(check_detects_a_server_that_would_grant_nothing) {
     at.say({"REPLICAOF", "127.0.0.1", std::to_string(nowhere.number())});
     auto const replica = complaint(make(own.url()));
     BOOST_TEST(replica.starts_with("weir::redis: READONLY"), replica);
+}
+
+BOOST_AUTO_TEST_CASE(check_detects_a_server_that_evicts_keys) {
+    support::redis_server own;
+    support::redis_session at(own);
+    at.say({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+    BOOST_TEST(complaint(make(own.url())) == "");  // there is no limit of memory
+    at.say({"CONFIG", "SET", "maxmemory", "100mb"});
+    auto const why = complaint(make(own.url()));
+    BOOST_TEST(why.starts_with("weir::redis: EVICTS maxmemory-policy is allkeys-lru"), why);
+    at.say({"ACL", "SETUSER", "humble", "on", "nopass", "~{weir:*", "-@all", "+eval", "+time",
+            "+get", "+set"});
+    BOOST_TEST(complaint(make("redis://humble:any@127.0.0.1:" + std::to_string(own.port()))) ==
+               "");  // it may not ask
+    at.say({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+    BOOST_TEST(complaint(make(own.url())) == "");
+}
+
+BOOST_AUTO_TEST_CASE(check_detects_a_key_that_holds_something_else) {
+    session.say({"SET", "{weir:text}", "hello"});
+    session.say({"LPUSH", "{weir:list}:log", "1"});
+    session.say({"SET", "{weir:bytes}:seats", "5"});
+    for (auto const& [name, what] : {std::pair{"text", "the key {weir:text} holds no bucket"},
+                                     {"list", "the key {weir:list}:log holds no log"},
+                                     {"bytes", "the key {weir:bytes}:seats holds no seats"}}) {
+        auto const why = complaint(store, name);
+        BOOST_TEST(why.find(what) != why.npos, why);
+    }
+    weir::redis::token_bucket calls(ctx, store, "used", patient);
+    visit const guest(calls, 1);
+    run(guest);
+    weir::redis::sliding_log log(ctx, store, "used", {.rate = {10, 1s}, .timeout = 10s});
+    visit const other(log, 1);
+    run(other);
+    BOOST_TEST(complaint(store, "used") == "");
 }
 
 BOOST_AUTO_TEST_CASE(limiter_that_cannot_be_counted_is_rejected_on_construction_and_configure) {
@@ -261,6 +317,7 @@ BOOST_AUTO_TEST_CASE(deleted_key_is_a_full_bucket) {
     run(again);
     BOOST_TEST(two.granted());
     BOOST_TEST(again.granted());
+    BOOST_TEST(calls.shared_stats().losses == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

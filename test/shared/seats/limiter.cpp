@@ -415,7 +415,7 @@ BOOST_AUTO_TEST_CASE(outage_rejects_with_the_time_of_the_next_attempt_and_ends_a
     BOOST_TEST(guest.rejected(errc::unavailable));
     BOOST_TEST_REQUIRE(guest.seat().retry_after().has_value());
     BOOST_TEST(here->shared_stats().unavailable);
-    BOOST_TEST((here->last_failure() == asio::error::connection_refused));
+    BOOST_TEST((here->last_failure().error == asio::error::connection_refused));
     is_as_far_as(1ms);
     run_for(ctx, *guest.seat().retry_after());
     visit const next(*here, 1);

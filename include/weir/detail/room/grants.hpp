@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/counters.hpp>
 #include <weir/detail/room/pause.hpp>
+#include <weir/detail/room/why_barred.hpp>
 #include <weir/detail/shares_queue.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -125,7 +126,7 @@ protected:
         if constexpr (is_fed) {
             if (ready == unknown) {
                 if (auto const until = policy().barred(now))
-                    return {.rejected = errc::unavailable, .ready = *until};
+                    return {.rejected = why_barred(policy()), .ready = *until};
             }
         }
         return {.granted = ready <= now, .ready = ready};

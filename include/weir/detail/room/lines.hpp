@@ -185,7 +185,7 @@ private:
     [[nodiscard]] time_point comes_back(line_type& l, operation const& op, error_code ec,
                                         time_point now) const noexcept {
         if constexpr (base::is_fed) {
-            if (ec == errc::unavailable)
+            if (ec == errc::unavailable || ec == errc::misconfigured)
                 return this->policy().barred(now).value_or(unknown);
         }
         bool const may_return =

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/room/pause.hpp>
+#include <weir/detail/room/why_barred.hpp>
 #include <weir/error.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
@@ -109,7 +110,7 @@ private:
         auto const ready = fits ? p.ready_at(policy, op.count, ahead, now) : unknown;
         if constexpr (fed_policy<Policy>) {
             if (ready == unknown && policy.barred(now))
-                return errc::unavailable;
+                return why_barred(policy);
         }
         if (!fits)
             return errc::exceeds_capacity;
