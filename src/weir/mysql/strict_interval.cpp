@@ -9,7 +9,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/mysql/common_server_errc.hpp>
+#include <boost/mysql/error_categories.hpp>
 #include <boost/mysql/field_view.hpp>
+#include <boost/mysql/mariadb_server_errc.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -34,6 +38,38 @@ struct insertion {
     std::vector<value> values;
     clock::time_point until;
 };
+
+// The connection ended before the commit, so nothing was inserted.
+struct interrupted : boost::system::system_error {
+    explicit interrupted(system_error const& e) : system_error(e) {}
+};
+
+// Returns whether the server has ended the connection, or is about to.
+bool is_end(error_code const& ec) {
+    return ec == my::common_server_errc::er_server_shutdown ||
+           (ec.category() == my::get_mariadb_server_category() &&
+            ec.value() == my::mariadb_server_errc::er_connection_killed);
+}
+
+// Returns the exception for an error before the commit.
+std::exception_ptr failure_for(insertion const& what, detail::session const& of,
+                               error_code const& ec) {
+    if (ec == asio::error::timed_out &&
+        clock::now() >= what.until)  // the server rolls everything back
+        return std::make_exception_ptr(rejection(errc::timed_out, std::nullopt));
+    if (ec != asio::error::operation_aborted && (of.is_broken() || is_end(ec)))
+        return std::make_exception_ptr(interrupted(of.failure(ec)));
+    return std::make_exception_ptr(of.failure(ec));
+}
+
+// Waits, at most until the end of the patience.
+asio::awaitable<void> pass(insertion const& what, duration time) {
+    if (time <= duration::zero())
+        co_return;
+    auto const rest = std::max<clock::duration>(what.until - clock::now(), duration::zero());
+    asio::steady_timer timer(co_await asio::this_coro::executor, std::min(rest, time));
+    co_await timer.async_wait(asio::deferred);
+}
 
 my::field_view field(value const& v) {
     if (auto const* const n = std::get_if<std::int64_t>(&v))
@@ -78,6 +114,11 @@ public:
         auto const done = co_await session().execute(text, what_.until);
         check(done.error);
     }
+    asio::awaitable<void> sleep(microseconds time) {
+        auto const text =
+            fmt::format("do sleep({:.6f})", std::chrono::duration<double>(time).count());
+        co_await say(std::string_view(text));
+    }
     // Executes a statement on the row of the limiter.
     asio::awaitable<void> say(detail::statement_text const& text) {
         auto const done = co_await execute(text);
@@ -99,7 +140,7 @@ public:
         auto const done = co_await session().execute_once(what_.sql, fields, what_.until);
         if (!done.error)
             co_return nullptr;
-        if (session().is_broken())
+        if (session().is_broken() || is_end(done.error))
             check(done.error);
         co_return std::make_exception_ptr(session().failure(done.error));
     }
@@ -122,11 +163,8 @@ private:
     }
 
     void check(error_code const& ec) const {
-        if (!ec)
-            return;
-        if (ec == asio::error::timed_out && clock::now() >= what_.until)
-            throw rejection(errc::timed_out, std::nullopt);  // the server rolls everything back
-        throw session().failure(ec);
+        if (ec)
+            std::rethrow_exception(failure_for(what_, session(), ec));
     }
 
     insertion const& what_;
@@ -134,20 +172,117 @@ private:
     bool is_open_ = false;
 };
 
-// Inserts the row, or returns how long to wait.
-asio::awaitable<std::optional<microseconds>> attempt(insertion const& what) {
-    auto connection = co_await what.database->checkout(what.until, duration::zero());
-    transaction t(what, std::move(connection));
+// The statement can book up to nine minutes ahead.
+constexpr microseconds longest_booking = std::chrono::minutes(8);
+
+// Waits for a connection. An attempt to connect that fails is repeated, except if the store is misconfigured.
+asio::awaitable<detail::database::connection> connect(insertion const& what) {
     for (;;) {
-        co_await t.begin();
+        duration pause{};
+        try {
+            auto const until = std::min(what.until, clock::now() + std::chrono::seconds(1));
+            co_return co_await what.database->checkout(until, duration::zero());
+        } catch (detail::connection_failure const& e) {
+            if (e.kind == failure_kind::misconfigured || clock::now() >= what.until)
+                throw;
+            pause = e.again_in;
+        } catch (rejection const& e) {
+            if (e.code() != errc::timed_out || clock::now() >= what.until)
+                throw;
+        }
+        co_await pass(what, pause);
+    }
+}
+
+// A booked turn, which only determines when to begin: the transaction decides. A turn that was not used is given back,
+// so that it delays no other process.
+class turn {
+public:
+    explicit turn(insertion const& what)
+        : what_(what), name_(what.name + ":turns"), bucket_(bucket_of(what)) {}
+    turn(turn const&) = delete;
+    turn& operator=(turn const&) = delete;
+    ~turn() {
+        if (since_ != 0)
+            give_back();
+    }
+
+    // Books the next turn, and returns the time until it comes. Throws `rejection` if that is after the patience. A turn
+    // that is too far ahead is not booked.
+    asio::awaitable<microseconds> book() {
+        auto connection = co_await connect(what_);
+        auto& session = **connection;
+        auto const rest = std::chrono::floor<microseconds>(
+            std::min<clock::duration>(what_.until - clock::now(), longest_booking));
+        policy::fed::question const q{
+            .bucket = bucket_, .ahead = std::max(rest, microseconds::zero())};
+        auto const fields = detail::bound(detail::take(), name_, [&q](auto parameter) {
+            return detail::value_of(parameter, q);
+        });
+        auto const done = co_await session.execute(detail::take(), fields, what_.until);
+        if (done.error) {
+            auto const failure = failure_for(what_, session, done.error);
+            if (session.is_broken())
+                connection.discard();
+            std::rethrow_exception(failure);
+        }
+        auto const id = session.result().last_insert_id();
+        auto const about = session.about();
+        auto const said = detail::answer_of(id, q, about);
+        if (auto const now = detail::time_of(id, about))
+            session.note_time(*now);
+        since_ = said.granted != 0 ? said.since : 0;
+        if (said.wait > what_.until - clock::now())
+            throw rejection(errc::deadline_unreachable, std::max(said.wait - slack, slack));
+        co_return said.wait;
+    }
+    [[nodiscard]] bool is_booked() const noexcept { return since_ != 0; }
+    void use() noexcept { since_ = 0; }
+
+private:
+    // Two milliseconds more than the interval: otherwise the transactions would fall behind the turns.
+    static constexpr microseconds slack = std::chrono::milliseconds(2);
+    static policy::shared_bucket bucket_of(insertion const& what) {
+        return {.permit = (what.every + slack).count()};
+    }
+    void give_back() noexcept {
+        try {
+            what_.database->give_back(name_, {.bucket = bucket_,
+                                              .count = 1,
+                                              .since = since_,
+                                              .timeout = std::chrono::seconds(1)});
+        } catch (...) {
+            // Then the turn is lost.
+        }
+    }
+
+    insertion const& what_;
+    std::string name_;
+    policy::shared_bucket bucket_;
+    std::int64_t since_ = 0;
+};
+
+// Inserts the row, or returns how long to wait before the next turn can be booked.
+asio::awaitable<std::optional<microseconds>> attempt(insertion const& what, turn& mine) {
+    auto const soon = std::min<microseconds>(what.every / 4, std::chrono::milliseconds(100));
+    auto connection = co_await connect(what);
+    transaction t(what, std::move(connection));
+    for (bool begins = true;;) {
+        if (std::exchange(begins, false))
+            co_await t.begin();
         bool const is_locked = co_await t.lock();
         if (!is_locked) {
             co_await t.roll_back();
+            begins = true;
             continue;
         }
         auto const wait = t.wait();
         if (wait && *wait <= microseconds::zero())
             break;
+        if (wait && *wait <= soon && *wait <= what.until - clock::now()) {
+            co_await t.sleep(*wait);  // under the lock, which no other process needs yet
+            continue;
+        }
         if (wait && *wait > what.every) {  // the clock was set back
             co_await t.say(detail::stamp_interval());
             co_await t.commit();
@@ -157,6 +292,7 @@ asio::awaitable<std::optional<microseconds>> attempt(insertion const& what) {
         if (wait)
             co_return wait;
         co_await t.say(detail::make_interval());  // outside the transaction, so it leaves no lock
+        begins = true;
     }
     auto const failed = co_await t.insert();
     if (failed) {
@@ -164,19 +300,44 @@ asio::awaitable<std::optional<microseconds>> attempt(insertion const& what) {
         std::rethrow_exception(failed);
     }
     co_await t.say(detail::stamp_interval());
+    mine.use();
     co_await t.commit();
     co_return std::nullopt;
 }
 
-// Of two transactions in a deadlock the server rolls one back; it is tried again.
-asio::awaitable<std::optional<microseconds>> attempt_twice(insertion what) {
-    try {
-        co_return co_await attempt(what);
-    } catch (boost::system::system_error const& e) {
-        if (!detail::is_deadlock(e.code()))
-            throw;
+// Inserts the row in its turn. An attempt that breaks before the commit is repeated, while there is patience. Of two
+// transactions in a deadlock the server rolls one back; it is tried again once.
+asio::awaitable<void> insert_in_turn(insertion what) {
+    constexpr microseconds pause_after_failure = std::chrono::milliseconds(10);
+    for (bool was_deadlock = false;;) {
+        std::exception_ptr failure;
+        auto pause = pause_after_failure;
+        try {
+            turn mine(what);
+            auto const early = co_await mine.book();
+            if (mine.is_booked()) {
+                co_await pass(what, early);
+                auto const again = co_await attempt(what, mine);
+                if (!again)
+                    co_return;
+                pause = *again;
+            } else {
+                pause = early - longest_booking / 2;
+            }
+        } catch (interrupted const&) {
+            failure = std::current_exception();
+        } catch (boost::system::system_error const& e) {
+            if (!detail::is_deadlock(e.code()) || std::exchange(was_deadlock, true))
+                throw;
+            failure = std::current_exception();
+        }
+        bool const is_over = pause > what.until - clock::now();
+        if (is_over && failure)
+            std::rethrow_exception(failure);
+        if (is_over)
+            throw rejection(errc::deadline_unreachable, pause);
+        co_await pass(what, pause);
     }
-    co_return co_await attempt(what);
 }
 
 }  // namespace
@@ -186,6 +347,8 @@ strict_interval::strict_interval(asio::any_io_executor ex, std::shared_ptr<store
     : name_(std::move(name)), every_(every), line_(ex, {.seats = 1}, queueing) {
     using namespace std::chrono_literals;
     weir::detail::check_shared("strict_interval", e.get(), name_);
+    weir::detail::check_option("strict_interval", "length of name in bytes",
+                               static_cast<std::int64_t>(name_.size()), 1, 249);
     weir::detail::check_duration(
         "strict_interval", "every", every, std::chrono::microseconds(1), duration(24h * 3650));
     database_ = e->database_;
@@ -201,17 +364,9 @@ asio::awaitable<void> strict_interval::insert_at_most(std::string sql, std::vect
     insertion const what{
         database_,         name_, std::chrono::ceil<microseconds>(every_), std::move(sql),
         std::move(values), until};
-    for (;;) {
-        auto task = attempt_twice(what);
-        auto const strand = database_->make_strand();
-        auto const pause = co_await asio::co_spawn(strand, std::move(task), asio::deferred);
-        if (!pause)
-            co_return;
-        if (*pause > until - clock::now())
-            throw rejection(errc::deadline_unreachable, *pause);
-        asio::steady_timer timer(co_await asio::this_coro::executor, *pause);
-        co_await timer.async_wait(asio::deferred);
-    }
+    auto task = insert_in_turn(what);
+    auto const strand = database_->make_strand();
+    co_await asio::co_spawn(strand, std::move(task), asio::deferred);
 }
 
 }  // namespace weir::inline v0_2::mysql

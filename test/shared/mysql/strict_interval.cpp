@@ -22,7 +22,9 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -139,6 +141,89 @@ BOOST_AUTO_TEST_CASE(rows_of_several_processes_keep_the_interval_in_the_table) {
     BOOST_TEST(rows_of("many") == static_cast<std::int64_t>(told));
     BOOST_TEST(told >= 10u);
     BOOST_TEST(least_gap("many") >= 50'000);
+}
+
+BOOST_AUTO_TEST_CASE(many_waiting_processes_cost_no_more_statements_per_row) {
+    auto const statements = [&] {
+        return std::stoll(session.query("show global status like 'Questions'").at(0).at(1));
+    };
+    std::vector<std::shared_ptr<weir::mysql::store>> stores;
+    std::vector<std::unique_ptr<weir::mysql::strict_interval>> processes;
+    for (int i = 0; i != 32; ++i) {
+        stores.push_back(at(ctx, address()));
+        processes.push_back(
+            std::make_unique<weir::mysql::strict_interval>(ctx, stores.back(), "crowd", 50ms));
+    }
+    bool over = false;
+    std::int64_t first = 0;
+    std::int64_t rows = 0;
+    std::int64_t used = 0;
+    auto const work = [&](weir::mysql::strict_interval& of) -> asio::awaitable<void> {
+        while (!over) {
+            co_await of.insert_at_most("insert into events(name) values('crowd')", 30s);
+            if (++rows == 40)
+                first = statements();  // all are connected
+            if (rows == 90 && !std::exchange(over, true))
+                used = statements() - first;
+        }
+    };
+    for (auto& one : processes)
+        asio::co_spawn(ctx, work(*one), rethrow);
+    run();
+    BOOST_TEST_MESSAGE("statements per row: " << static_cast<double>(used) / 50);
+    BOOST_TEST(used <= 50 * 12);
+    BOOST_TEST(rows_of("crowd") == rows);
+    BOOST_TEST(least_gap("crowd") >= 50'000);
+}
+
+BOOST_AUTO_TEST_CASE(connection_that_ended_meanwhile_is_replaced) {
+    weir::mysql::strict_interval rows(ctx, store, "idle", 1ms);
+    auto const insert = "insert into events(name) values('idle')";
+    BOOST_TEST((outcome(rows.insert_at_most(insert, 10s)) == nullptr));
+    support::kill_others(session, "connection", "user = 'app'");
+    BOOST_TEST((outcome(rows.insert_at_most(insert, 10s)) == nullptr));
+    BOOST_TEST(rows_of("idle") == 2);
+}
+
+BOOST_AUTO_TEST_CASE(whatever_breaks_before_the_commit_is_tried_again) {
+    weir::mysql::strict_interval rows(ctx, store, "fire", 1ms);
+    int told = 0;
+    int unknown = 0;
+    int others = 0;
+    auto const work = [&]() -> asio::awaitable<void> {
+        for (int i = 0; i != 200; ++i) {
+            try {
+                co_await rows.insert_at_most("insert into events(name) values('fire')", 30s);
+                ++told;
+            } catch (boost::system::system_error const& e) {
+                bool const is_commit =
+                    std::string(e.what()).find("the commit failed") != std::string::npos;
+                ++(is_commit ? unknown : others);
+                BOOST_TEST_INFO(e.what());
+                BOOST_TEST(is_commit);
+            }
+        }
+    };
+    asio::co_spawn(ctx, work(), rethrow);
+    {
+        std::jthread const killer([&](std::stop_token const& stop) { kill_connections(stop); });
+        run();
+    }
+    BOOST_TEST(others == 0);
+    BOOST_TEST(rows_of("fire") >= told);
+    BOOST_TEST(rows_of("fire") <= told + unknown);
+    BOOST_TEST(least_gap("fire") >= 1'000);
+}
+
+BOOST_AUTO_TEST_CASE(turn_of_a_request_that_left_is_given_back) {
+    weir::mysql::strict_interval rows(ctx, store, "left", 1h);
+    session.query("insert into weir_bucket values('left', 0, 0, 1)");
+    hold_lock_of("left");
+    auto const insert = "insert into events(name) values('left')";
+    BOOST_TEST((code_of(outcome(rows.insert_at_most(insert, 200ms))) == errc::timed_out));
+    session.query("commit");
+    BOOST_TEST((outcome(rows.insert_at_most(insert, 10s)) == nullptr));
+    BOOST_TEST(rows_of("left") == 1);
 }
 
 BOOST_AUTO_TEST_CASE(killed_process_leaves_nothing_and_blocks_no_other) {
