@@ -45,10 +45,10 @@ public:
                 return "the Redis user lacks permission (NOPERM)";
             case errc::wrong_kind:
                 return "the key holds a value of another type (WRONGTYPE)";
-            case errc::evicts:
-                return "the Redis server may evict keys";
             case errc::protocol:
                 return "invalid reply from the Redis server";
+            case errc::evicts:
+                return "the Redis server may evict keys";
         }
         return "unknown weir.redis error " + std::to_string(code);
     }
