@@ -125,7 +125,7 @@ BOOST_FIXTURE_TEST_CASE(have_no_oldest_wait_for_a_limit_with_keys, one_limit) {
 
 BOOST_FIXTURE_TEST_CASE(report_the_mode_and_the_failures_of_a_store, one_limit) {
     limit().store = admin::store_state{.mode = "local", .failed = 2, .unanswered = 1};
-    for (std::string const mode : {"store", "closed", "open", "local"})
+    for (std::string const mode : {"store", "closed", "open", "local", "misconfigured"})
         BOOST_TEST(value("weir_store_mode{limit=\"a\",mode=\"" + mode + "\"}") ==
                    (mode == "local" ? "1" : "0"));
     BOOST_TEST(value("weir_store_failures_total{limit=\"a\",kind=\"failed\"}") == "2");
