@@ -116,10 +116,10 @@ private:
         }
     }
 
-    // A question that was not sent shows no new error.
+    // A question that was not sent shows no new error. Its text, if it has one, is of the last attempt to connect.
     void note_failure(error_code ec, answer const& a) noexcept {
         std::lock_guard lock(mutex_);
-        if (ec && a.kind == failure_kind::unsent && last_failure_.error)
+        if (ec && a.kind == failure_kind::unsent && (a.text.empty() || last_failure_.error))
             return;
         last_failure_.error = ec;
         last_failure_.text.clear();
