@@ -156,8 +156,17 @@ bool log_file::called_off() {
 }
 
 void complain(std::string_view text) noexcept {
-    if (has_room(STDERR_FILENO, 0))
-        (void)!::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    while (!text.empty() && has_room(STDERR_FILENO, 0)) {
+        auto size =
+            std::min<std::size_t>(text.size(), PIPE_BUF);  // for which a pipe with room has room
+        if (size != text.size())
+            if (auto const end = text.rfind('\n', size - 1); end != text.npos)
+                size = end + 1;
+        auto const written = ::write(STDERR_FILENO, text.data(), size);
+        if (written <= 0)
+            return;
+        text.remove_prefix(static_cast<std::size_t>(written));
+    }
 }
 
 }  // namespace tool

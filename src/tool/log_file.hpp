@@ -60,7 +60,7 @@ private:
     std::thread writer_;
 };
 
-/// Writes a text to standard error without waiting: at most PIPE_BUF bytes, and nothing if there is no room.
+/// Writes a text to standard error without waiting. If there is no room for all of it, the last lines are missing.
 void complain(std::string_view text) noexcept;
 
 }  // namespace tool

@@ -259,7 +259,7 @@ class Limits(ProxyTest):
         proxy = self.start_with(ONE + limit("new", "2/60s", dry_run="true") + limit("old", "4/60s"))
         self.assertEqual(self.statuses(proxy, 6), [200] * 4 + [429] * 2)
         found = proxy.numbers()
-        self.assertEqual((found["new"]["granted"], found["new"]["wait too long"]), (2, 2))
+        self.assertEqual((found["new"]["granted"], found["new"]["no permit"]), (2, 2))
 
     def hold_up(self):
         """Responds to /hang when the event is set, and to /slow immediately. Returns the requested targets of /slow."""

@@ -58,7 +58,7 @@ class PerClient(ProxyTest):
         self.assertEqual(answer.status, 429)
         self.assertIn(int(answer.get("retry-after")), (59, 60))
         found = proxy.numbers()["per-client rate"]
-        self.assertEqual((found["granted"], found["wait too long"], found["clients"]), (6, 4, 2))
+        self.assertEqual((found["granted"], found["no permit"], found["clients"]), (6, 4, 2))
 
     def test_each_client_has_its_own_seats(self):
         proxy = self.start("--per-client-seats", 2, "--patience", "0s", "--threads", 2)

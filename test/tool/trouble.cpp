@@ -78,6 +78,30 @@ BOOST_AUTO_TEST_CASE(lines_below_the_level_are_suppressed) {
     BOOST_TEST(error.take() == "error | error warning | error warning info | ");
 }
 
+BOOST_AUTO_TEST_CASE(a_report_of_many_lines_is_written_in_full) {
+    support::captured_error error;
+    tool::set_level(tool::level::info);
+    std::string report;
+    for (int i = 0; i != 200; ++i)
+        report += "line " + std::to_string(i) + std::string(90, '.') + '\n';
+    tool::say(tool::level::info, report);
+    BOOST_TEST((error.take() == report));
+}
+
+BOOST_AUTO_TEST_CASE(lines_without_room_are_missing) {
+    support::captured_error error;
+    tool::set_level(tool::level::info);
+    std::string const line = std::string(99, '.') + '\n';
+    std::string report;
+    for (int i = 0; i != 2000; ++i)
+        report += line;
+    tool::say(tool::level::info, report);
+    auto const written = error.take();
+    BOOST_TEST(written.size() > 4096U);
+    BOOST_TEST(written.size() < report.size());
+    BOOST_TEST(written.size() % line.size() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(a_reason_names_no_place_in_the_source) {
     static constexpr boost::source_location here = BOOST_CURRENT_LOCATION;
     boost::system::error_code const refused(111, boost::system::system_category(), &here);
