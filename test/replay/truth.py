@@ -91,7 +91,8 @@ class Truth(ReplayTest):
         def sum_of(what):
             return sum(int(n) for n in re.findall(rf"(\d+) {what}", told))
         told = "\n".join(line for line in told.splitlines() if "would be rejected" not in line)
-        return sum_of("queue full") + sum_of("timed out") + sum_of("wait too long"), sum_of("disconnected")
+        reasons = ("no permit", "queue full", "timed out", "wait too long")
+        return sum(map(sum_of, reasons)), sum_of("disconnected")
 
     # On a busy machine, a request may get a later time in the log than that of its decision, and few requests may be sent.
     # This varies between attempts. An error of the replay is in each attempt.

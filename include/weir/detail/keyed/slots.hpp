@@ -266,7 +266,7 @@ public:
     /// Gives a key its own rule or, without one, the common rule. Throws `std::bad_alloc`, without an effect.
     void change_rule(line_type& l, shared_rule own, time_point now) {
         bool const stays = own != nullptr;
-        auto const& next = stays ? own : states_.find(l.key).shared();
+        auto const next = stays ? std::move(own) : states_.find(l.key).shared();
         adopt(l, next, under(*next, *l.rule, l.state_of_key, now));
         l.stays = stays;
     }
