@@ -650,7 +650,7 @@ BOOST_AUTO_TEST_CASE(loop_of_requests_at_an_open_limit_lets_other_work_run) {
     bool has_other_work_run = false;
     auto loop = [&]() -> asio::awaitable<void> {
         for (; grants != 1000 && !has_other_work_run; ++grants)
-            co_await calls.enter();
+            static_cast<void>(co_await calls.enter());
     };
     asio::co_spawn(ctx, loop(), asio::detached);
     asio::post(ctx, [&] { has_other_work_run = true; });
