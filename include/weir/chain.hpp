@@ -160,9 +160,7 @@ public:
     [[nodiscard]] executor_type get_executor() const noexcept { return home().executor; }
 
     /// Grants the permits of all limiters now, or none, like `basic_limiter::try_enter`.
-    permit_type try_enter(error_code& ec) noexcept {
-        return enter_now<Links>(links_, try_chain, ec);
-    }
+    permit_type try_enter(error_code& ec) noexcept { return enter_now(links_, try_chain, ec); }
     /// Grants the permits of all limiters now, or returns an empty permit.
     permit_type try_enter() noexcept {
         error_code ignored;
@@ -171,7 +169,7 @@ public:
 
     /// Decides like `enter` if that needs no wait, like `basic_limiter::enter_at_once`.
     [[nodiscard]] permit_type enter_at_once(error_code& ec) noexcept {
-        return enter_now<Links>(links_, enter_chain_at_once, ec);
+        return enter_now(links_, enter_chain_at_once, ec);
     }
 
     /// Waits until all limiters grant or the patience ends.

@@ -203,7 +203,10 @@ protected:
         bool const must_be_attended = !ends_without_work();
         if (must_be_attended)
             life_.work_begins();
-        counts&& is_quiet() ? mutex_.unlock_and_count() : mutex_.unlock();
+        if (counts && is_quiet())
+            mutex_.unlock_and_count();
+        else
+            mutex_.unlock();
         return must_be_attended;
     }
     void attend_to_joint_section() noexcept {

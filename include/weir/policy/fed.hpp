@@ -20,8 +20,8 @@ namespace weir::inline v0_2 {
 
 /// Rejects requests with `errc::unavailable` in an outage.
 ///
-/// An outage begins with a second of silence, or with the fifth question in a row that the server rejects: `policy::
-/// outage` has the rules. Until then requests wait. Every reply ends it.
+/// An outage begins with a second of silence, or with the fifth question in a row that the server rejects; see
+/// `policy::outage`. Until then requests wait. Every reply ends it.
 struct fail_closed {};
 /// Grants everything in an outage, as `fail_closed` describes it: no limit applies. Each grant then completes through an
 /// executor, so that a loop of requests lets other work run.

@@ -96,8 +96,9 @@ struct ends_both {
 /// by d, and others may get a seat up to a third of the lease before its holder detects the loss.
 ///
 /// Failures: while the store is unavailable, nothing new is granted. In an outage, after a second of silence or five
-/// rejections by the server, requests are rejected with `errc::unavailable`, unless this process holds seats that may be released. There is no other rule for
-/// failures, because two processes that grant seats without the store would exceed the limit.
+/// rejections by the server, requests are rejected with `errc::unavailable`, unless this process holds seats that may be
+/// released. There is no other rule for failures, because two processes that grant seats without the store would exceed
+/// the limit.
 ///
 /// A rejection for lack of seats carries no time to wait, because the time of the next release is unknown.
 template <class Executor = boost::asio::any_io_executor, class Timer = basic_steady_timer<Executor>>

@@ -45,6 +45,11 @@ struct wait_limit;
 /// - overdue chains. When an overdue or reserving chain ends or stops reserving, it calls the next overdue chain, which
 ///   calls another one only when it ends itself. So these claims stop at a chain without enough free permits: the free
 ///   permits bound their number.
+///
+/// While no request waits at any limiter, a chain that asks each for one countable permit needs no claim: it holds the
+/// locks of all, in any order and without a wait for any of them, and each lock counts one permit. A lock that is not
+/// to be had ends the attempt without a change; then the chain decides under the locks as above. So no thread ever sees
+/// a part of a chain. Permits are put back in the same way.
 
 /// The maximum number of limiters of a chain.
 inline constexpr std::size_t most_chained = 16;
@@ -54,11 +59,6 @@ inline constexpr int most_claimed_together = 32;
 
 /// The number of claims after which a thread serves no further queues.
 inline constexpr int most_claims_in_a_turn = 16;
-
-/// While no request waits at any limiter, a chain that asks each for one countable permit needs no claim: it holds the
-/// locks of all, in any order and without a wait for any of them, and each lock counts one permit. A lock that is not
-/// to be had ends the attempt without a change; then the chain decides under the locks as above. So no thread ever sees
-/// a part of a chain. Permits are put back in the same way.
 
 /// The outcome of a request that does not wait. If it is neither granted nor rejected, waiting might help.
 struct chain_answer {

@@ -134,7 +134,7 @@ public:
     }
     template <class Core>
     [[nodiscard]] result at_once(std::shared_ptr<Core> const&, error_code& ec) const {
-        return enter_now<Links>(links(), enter_chain_at_once, ec);
+        return enter_now(links(), enter_chain_at_once, ec);
     }
 
 private:
