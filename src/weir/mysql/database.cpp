@@ -234,10 +234,12 @@ asio::awaitable<database::reply> database::ask(std::shared_ptr<database> self, s
     auto done = co_await one.execute(text, values, until);
     if (is_deadlock(done.error))
         done = co_await one.execute(text, values, until);
-    if (one.is_broken())
-        given.discard();
-    if (done.error)
-        co_return reply{done.error, failure_of<weir::store::answer>(done, one)};
+    if (done.error) {
+        reply const failed{done.error, failure_of<weir::store::answer>(done, one)};
+        if (one.is_broken())
+            given.discard();
+        co_return failed;
+    }
     auto const id = one.result().last_insert_id();
     auto const about = one.about();
     if (auto const now = time_of(id, about); now && !is_log)  // a log has its own time

@@ -141,10 +141,10 @@ BOOST_AUTO_TEST_CASE(nobody_sees_a_part_of_a_chain) {
 
 BOOST_AUTO_TEST_CASE(a_chain_that_fails_takes_nothing_meanwhile) {
     two_limiters of(1, 1);
+    int changes = 0;  // outlives the permit, which changes a lock when it returns
     error_code ec;
     auto const last = of.b->try_enter(1, ec);
     BOOST_TEST_REQUIRE(static_cast<bool>(last));
-    int changes = 0;
     watched_lock::changed = [&] {
         ++changes;
         BOOST_TEST(watched_lock::all[0]->visible().value_or(1) == 1);
