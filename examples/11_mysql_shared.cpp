@@ -1,5 +1,5 @@
 // Two processes share "100 calls per minute" through a MariaDB or MySQL server. Start this program twice, with the same
-// arguments. Each process makes 10 calls. All processes together never make more than 100 calls in a minute.
+// arguments. Each process makes 10 calls. All processes together make 100 calls per minute, with bursts of 10.
 //
 //     example_11_mysql_shared --socket /run/mysqld/mysqld.sock --user me --database test
 //

@@ -1,5 +1,5 @@
 // Two processes share "100 calls per minute" through a Redis server. Start this program twice, with the same argument.
-// Each process makes 10 calls. All processes together never make more than 100 calls in a minute.
+// Each process makes 10 calls. All processes together make 100 calls per minute, with bursts of 10.
 //
 //     example_13_redis_shared redis://127.0.0.1:6379
 //

@@ -110,9 +110,9 @@ std::string text_of(std::vector<config::limit> const& limits) {
         std::ranges::all_of(limits, [&](auto const& l) { return to_string(l.queue) == text; });
     if (!one_queue)
         return fmt::format("{}", fmt::join(each, ", "));
-    if (q.max_waiting == 0)
-        return fmt::format("{}; no request waits", fmt::join(each, ", "));
     auto const patience = q.patience.length_or(weir::forever);
+    if (q.max_waiting == 0 || patience == weir::duration::zero())
+        return fmt::format("{}; no request waits", fmt::join(each, ", "));
     return fmt::format("{}; up to {} wait {}", fmt::join(each, ", "), q.max_waiting,
                        patience == weir::forever
                            ? "without a time limit"

@@ -173,6 +173,7 @@ class Process(ProxyTest):
                          rates + "; up to 3 wait up to 2s")
         self.assertEqual(queue(("a", "max_waiting 3 patience 2s"), ("b", "max_waiting 4 patience 2s")), rates)
         self.assertEqual(queue(("a", "max_waiting 0"), ("b", "max_waiting 0")), rates + "; no request waits")
+        self.assertEqual(queue(("a", "patience 0s"), ("b", "patience 0s")), rates + "; no request waits")
         self.assertEqual(queue(("a", "max_waiting 3 patience forever"),), "a rate of 9/1s; up to 3 wait without a time limit")
 
     def test_the_first_line_names_the_limits_that_requests_meet(self):
