@@ -147,12 +147,15 @@ BOOST_AUTO_TEST_CASE(many_waiting_processes_cost_no_more_statements_per_row) {
     auto const statements = [&] {
         return std::stoll(session.query("show global status like 'Questions'").at(0).at(1));
     };
+    constexpr auto every =
+        150ms;  // a busy machine makes a process miss a shorter turn, and ask again
+    constexpr int counted = 30;  // rows
     std::vector<std::shared_ptr<weir::mysql::store>> stores;
     std::vector<std::unique_ptr<weir::mysql::strict_interval>> processes;
     for (int i = 0; i != 32; ++i) {
         stores.push_back(at(ctx, address()));
         processes.push_back(
-            std::make_unique<weir::mysql::strict_interval>(ctx, stores.back(), "crowd", 50ms));
+            std::make_unique<weir::mysql::strict_interval>(ctx, stores.back(), "crowd", every));
     }
     bool over = false;
     std::int64_t first = 0;
@@ -163,17 +166,17 @@ BOOST_AUTO_TEST_CASE(many_waiting_processes_cost_no_more_statements_per_row) {
             co_await of.insert_at_most("insert into events(name) values('crowd')", 30s);
             if (++rows == 40)
                 first = statements();  // all are connected
-            if (rows == 90 && !std::exchange(over, true))
+            if (rows == 40 + counted && !std::exchange(over, true))
                 used = statements() - first;
         }
     };
     for (auto& one : processes)
         asio::co_spawn(ctx, work(*one), rethrow);
     run();
-    BOOST_TEST_MESSAGE("statements per row: " << static_cast<double>(used) / 50);
-    BOOST_TEST(used <= 50 * 12);
+    BOOST_TEST_MESSAGE("statements per row: " << static_cast<double>(used) / counted);
+    BOOST_TEST(used <= counted * 12);
     BOOST_TEST(rows_of("crowd") == rows);
-    BOOST_TEST(least_gap("crowd") >= 50'000);
+    BOOST_TEST(least_gap("crowd") >= 150'000);
 }
 
 BOOST_AUTO_TEST_CASE(connection_that_ended_meanwhile_is_replaced) {
