@@ -2,6 +2,15 @@
 
 namespace replay {
 
+nanoseconds wait_of_granted(outcome const& o, double q) noexcept {
+    auto const immediately = static_cast<double>(o.at_once);
+    auto const waited = static_cast<double>(o.waits.count());
+    auto const rank = q * (immediately + waited);
+    if (rank <= immediately || waited == 0)
+        return nanoseconds::zero();
+    return std::min(o.waits.quantile((rank - immediately) / waited), o.longest_wait);
+}
+
 char const* text_of(weir::errc why) noexcept {
     switch (why) {
         case weir::errc::no_permit:

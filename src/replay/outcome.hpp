@@ -126,6 +126,10 @@ struct outcome {
     series over_time;
 };
 
+/// Returns the wait that the part `q` of all granted requests did not exceed. A request that was granted immediately
+/// waited for 0.
+[[nodiscard]] nanoseconds wait_of_granted(outcome const& o, double q) noexcept;
+
 /// Returns the text of a reason, such as `queue full`.
 [[nodiscard]] char const* text_of(weir::errc why) noexcept;
 

@@ -174,16 +174,6 @@ void head_row(page& p, std::vector<std::string> const& titles) {
 
 // ---- The difference
 
-// The wait that the part `q` of all granted requests did not exceed. A request that was granted immediately waited for 0.
-nanoseconds wait_of_granted(outcome const& o, double q) {
-    auto const immediately = static_cast<double>(o.at_once);
-    auto const waited = static_cast<double>(o.waits.count());
-    auto const rank = q * (immediately + waited);
-    if (rank <= immediately || waited == 0)
-        return nanoseconds::zero();
-    return std::min(o.waits.quantile((rank - immediately) / waited), o.longest_wait);
-}
-
 // A sentence about the effect of `o`, compared with `base`.
 std::string difference(outcome const& base, outcome const& o) {
     auto text = base.rejected == o.rejected

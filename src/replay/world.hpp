@@ -34,10 +34,11 @@ struct arrival {
     std::uint64_t line = 0;  // its position in the log
     nanoseconds held{};      // service time
     std::array<std::uint32_t, most_keys> keys{};
-    std::uint32_t way = 0;     // number of its routes, one in each plan
-    bool overloaded = false;   // the service was overloaded: status 502 to 504
-    std::uint16_t status = 0;  // of the response; 0 if the log has none
-    bool is_late = false;      // it arrived before `at`
+    std::uint32_t way = 0;      // number of its routes, one in each plan
+    std::uint32_t permits = 0;  // that it takes if its cost is not a number; 0: the estimate
+    bool overloaded = false;    // the service was overloaded: status 502 to 504
+    std::uint16_t status = 0;   // of the response; 0 if the log has none
+    bool is_late = false;       // it arrived before `at`
 };
 
 /// Selects the key of an arrival that selects a limiter.
@@ -129,9 +130,9 @@ struct world {
     using place = place_of_arrivals;
     using hash = steady_hash;
     using limit = limiting::limit<world>;
-    // A log has no other costs.
-    static weir::amount cost_of(config::cost const& c, arrival const&) noexcept {
-        return c.estimate;
+    // A log has no other costs, but a record of weir-proxy has them.
+    static weir::amount cost_of(config::cost const& c, arrival const& a) noexcept {
+        return a.permits != 0 ? weir::amount(a.permits) : c.estimate;
     }
     template <class Permit>
     using handler = on_turn;
