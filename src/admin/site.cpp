@@ -32,6 +32,10 @@ constexpr auto patience_for_header = 2s;
 constexpr auto patience = 10s;
 constexpr std::size_t longest_rule = 4096;
 
+constexpr std::string_view limits_path = "/limits/";
+constexpr std::string_view preview_path = "/preview";
+constexpr std::string_view undo_path = "/undo";
+
 // The page loads nothing from other sites, and no other site may show it in a frame.
 constexpr std::string_view page_fields =
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
@@ -60,6 +64,26 @@ std::string head_of(reply const& r, bool has_length) {
 
 reply text(unsigned status, std::string_view what, std::string_view fields = {}) {
     return {status, "text/plain; charset=utf-8", fmt::format("{}\n", what), fields};
+}
+
+reply reply_of(answer const& done) {
+    return text(done.status, done.text);
+}
+
+// The path of a request, without its query.
+std::string_view path_of(http::request_head const& request) {
+    return request.target.substr(0, request.target.find('?'));
+}
+
+// The name of the limit in a `POST /limits/NAME` with `suffix` behind it, with its percent-encoding.
+std::optional<std::string_view> limit_of(http::request_head const& request,
+                                         std::string_view suffix) {
+    auto path = path_of(request);
+    if (request.method != http::verb::post || !path.starts_with(limits_path) ||
+        !path.ends_with(suffix))
+        return std::nullopt;
+    path.remove_suffix(suffix.size());
+    return path.size() < limits_path.size() ? std::string_view() : path.substr(limits_path.size());
 }
 
 std::string event(std::string_view name, std::string_view data) {
@@ -111,7 +135,16 @@ struct site::core : std::enable_shared_from_this<core> {
     [[nodiscard]] places& places_for(std::string_view path) noexcept;
     net::task<> watch(visitor& v);
     reply answer_to(visitor& v);
-    reply change(visitor& v, std::string_view path);
+    static std::string rule_of(visitor const& v);
+    static std::string client_of(visitor const& v);
+    struct target {
+        std::string limit;
+        std::optional<reply> wrong;
+    };
+    [[nodiscard]] target target_of(visitor const& v, std::string_view name) const;
+    reply change(visitor& v, std::string_view name);
+    reply undo(visitor& v, std::string_view name);
+    net::task<reply> preview(visitor& v, std::string_view name);
 
     net::asio::io_context& context;
     net::watchdog& dog;
@@ -253,7 +286,8 @@ net::task<> site::core::serve(std::unique_ptr<visitor> v) {
         co_await send(*v, text(wrong.status, wrong.why));
         co_return;
     }
-    auto const path = v->request.target.substr(0, v->request.target.find('?'));
+    auto const path = path_of(v->request);
+    auto const previewed = limit_of(v->request, preview_path);
     bool const watches =
         v->request.method == http::verb::get && path == "/events" && on.guard().is_here(v->request);
     v->place.emplace(watches ? watched : places_for(path));
@@ -262,7 +296,10 @@ net::task<> site::core::serve(std::unique_ptr<visitor> v) {
                                "Retry-After: 10\r\n"));
     else if (watches)
         co_await watch(*v);
-    else
+    else if (previewed) {
+        auto made = co_await preview(*v, *previewed);
+        co_await send(*v, std::move(made));
+    } else
         co_await send(*v, answer_to(*v));
 }
 
@@ -382,12 +419,13 @@ net::task<> site::core::watch(visitor& v) {
 reply site::core::answer_to(visitor& v) {
     auto const guard = on.guard();
     auto const& request = v.request;
-    auto const path = request.target.substr(0, request.target.find('?'));
-    constexpr std::string_view limits = "/limits/";
-    if (path.starts_with(limits)) {
+    auto const path = path_of(request);
+    if (auto const name = limit_of(request, undo_path))
+        return undo(v, *name);
+    if (path.starts_with(limits_path)) {
         if (request.method != http::verb::put)
-            return text(405, "method not allowed; change a limit with PUT", "Allow: PUT\r\n");
-        return change(v, path.substr(limits.size()));
+            return text(405, "method not allowed; change a limit with PUT", "Allow: PUT, POST\r\n");
+        return change(v, path.substr(limits_path.size()));
     }
     bool const reads = request.method == http::verb::get || request.method == http::verb::head;
     bool const is_known = path == "/" || path == "/stats.json" || path == "/metrics" ||
@@ -414,18 +452,48 @@ reply site::core::answer_to(visitor& v) {
     return {200, "text/html; charset=utf-8", std::string(page()), page_fields};
 }
 
-reply site::core::change(visitor& v, std::string_view path) {
-    if (auto const wrong = on.guard().forbids_change(v.request))
-        return text(wrong.status, wrong.why);
-    auto const name = tool::unescaped(path);
-    if (!name)
-        return text(400, "invalid percent-encoding in the name of the limit");
+// The body without the end of its line.
+std::string site::core::rule_of(visitor const& v) {
     auto rule = std::string_view(v.body);
     while (!rule.empty() && (rule.back() == '\n' || rule.back() == '\r' || rule.back() == ' '))
         rule.remove_suffix(1);
-    auto const client = v.peer.is_unspecified() ? std::string("a unix socket") : v.peer.to_string();
-    auto const done = on.change(*name, rule, client);
-    return text(done.status, done.text);
+    return std::string(rule);
+}
+
+std::string site::core::client_of(visitor const& v) {
+    return v.peer.is_unspecified() ? "a unix socket" : v.peer.to_string();
+}
+
+// Decodes the name of a limit in the path of a request that may change the limit; otherwise returns the response.
+site::core::target site::core::target_of(visitor const& v, std::string_view name) const {
+    if (auto const wrong = on.guard().forbids_change(v.request))
+        return {{}, text(wrong.status, wrong.why)};
+    auto const limit = tool::unescaped(name);
+    if (!limit)
+        return {{}, text(400, "invalid percent-encoding in the name of the limit")};
+    return {*limit, {}};
+}
+
+reply site::core::change(visitor& v, std::string_view name) {
+    auto const to = target_of(v, name);
+    return to.wrong ? *to.wrong : reply_of(on.change(to.limit, rule_of(v), client_of(v)));
+}
+
+reply site::core::undo(visitor& v, std::string_view name) {
+    auto const to = target_of(v, name);
+    return to.wrong ? *to.wrong : reply_of(on.undo(to.limit, client_of(v)));
+}
+
+// Needs the permission for changes, because it takes processor time.
+net::task<reply> site::core::preview(visitor& v, std::string_view name) {
+    auto const to = target_of(v, name);
+    if (to.wrong)
+        co_return *to.wrong;
+    auto made = on.preview(to.limit, rule_of(v));
+    auto const done = co_await std::move(made);
+    if (done.status != 200)
+        co_return reply_of(done);
+    co_return reply{200, "application/json", done.text, {}};
 }
 
 }  // namespace admin

@@ -22,8 +22,9 @@ struct answer {
     std::string text;
 };
 
-/// The HTTP server for operators: `/` and `/events`, `/stats.json`, `/metrics`, `/healthz`, `/readyz`, and `PUT
-/// /limits/NAME`. Use it only on the thread of its context.
+/// The HTTP server for operators: `/` and `/events`, `/stats.json`, `/metrics`, `/healthz`, `/readyz`, `PUT
+/// /limits/NAME`, and `POST` to `/limits/NAME/preview` and `/limits/NAME/undo`. Use it only on the thread of its
+/// context.
 class site {
 public:
     struct handlers {
@@ -33,6 +34,11 @@ public:
         std::function<answer(std::string_view limit, std::string_view rule,
                              std::string const& client)>
             change;
+        /// Restores the rule that the last change of the limit of that name replaced, for a client.
+        std::function<answer(std::string_view limit, std::string const& client)> undo;
+        /// Finds the effect of the text of a rule on the recent requests of the limit of that name. With status 200,
+        /// the text is JSON.
+        std::function<net::task<answer>(std::string limit, std::string rule)> preview;
         std::function<void(std::string)> trouble;  // gets the error that prevents accepting
     };
 

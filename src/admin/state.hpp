@@ -70,7 +70,15 @@ struct limit_state : weir::limit_metrics {
     std::optional<std::uint64_t> max_keys;
     std::optional<std::uint64_t> memory;
     std::optional<std::uint64_t> max_memory;
-    bool writable = false;  // a request to the admin server may change its rule
+    bool writable = false;     // a request to the admin server may change its rule
+    bool previewable = false;  // it may preview another rule
+
+    /// The last change of the rule by a request.
+    struct change {
+        std::string from;  // the rule before
+        std::chrono::system_clock::time_point at;
+    };
+    std::optional<change> changed;  // empty if there is none to undo
     std::optional<store_state> store;
 
     std::vector<std::string> routes;  // the names of the first routes that name it

@@ -48,6 +48,7 @@ void add(tool::json& out, limit_state const& l) {
         .member("routes_total", std::uint64_t{l.routes_total})
         .member("seats", l.seats)
         .member("writable", l.writable)
+        .member("previewable", l.previewable)
         .member("granted", l.stats.granted)
         .member("granted_immediately", l.stats.granted_immediately)
         .member("waited", l.stats.granted - l.stats.granted_immediately);
@@ -88,6 +89,12 @@ void add(tool::json& out, limit_state const& l) {
         .end();
     if (l.since)
         out.member("since", tool::to_text(*l.since));
+    if (auto const& c = l.changed)
+        out.name("changed")
+            .begin()
+            .member("from", c->from)
+            .member("at", tool::to_text(c->at))
+            .end();
     out.name("top_rejected").begin('[');
     for (auto const& c : l.top_rejected)
         out.begin()

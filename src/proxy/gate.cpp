@@ -4,7 +4,10 @@
 
 #include "cost.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace proxy {
@@ -47,7 +50,17 @@ void turn_away(entry& e) {
 
 }  // namespace
 
+gate::gate(std::vector<std::shared_ptr<limit>> const& limits, costs const& replaced)
+    : base(limits, replaced) {
+    for (auto const& l : all())
+        records_.push_back(l->record());
+    if (std::ranges::none_of(records_, [](auto const& r) { return bool(r); }))
+        records_.clear();
+}
+
 bool gate::enter_at_once(entry& e) const {
+    if (!records_.empty())
+        e.arrived = net::clock::now();
     bool const decided = base::enter_at_once(e);
     if (e.rejected.by)
         turn_away(e);
@@ -130,6 +143,37 @@ void gate::settle(entry& e, std::uint64_t sent,
             return amount_of(*received);
         return std::nullopt;
     });
+    if (!records_.empty())
+        record(e);
+}
+
+void gate::free_seats(entry& e) const noexcept {
+    if (!records_.empty())
+        e.left = net::clock::now();
+    base::free_seats(e);
+}
+
+// A limit did not decide on a request that another limit rejected. The rule does not apply to a key with an override.
+void gate::record(entry const& e) const noexcept {
+    using std::chrono::microseconds;
+    auto const bounded = [](std::int64_t n) {
+        return static_cast<std::uint32_t>(std::clamp<std::int64_t>(n, 0, UINT32_MAX));
+    };
+    auto const served = e.left.value_or(net::clock::now()) - e.arrived - e.waited;
+    auto const held = bounded(std::chrono::duration_cast<microseconds>(served).count());
+    for (std::size_t i = 0; i != records_.size(); ++i) {
+        auto const& at = e.at[i];
+        bool const decided = !e.rejected_by || e.rejected_by == all()[i].get();
+        if (!records_[i] || !decided || at.is_unlimited || at.by)
+            continue;
+        auto const used = i < e.permits.size() ? e.permits[i].count() : 0;
+        records_[i]->add({.at = e.arrived,
+                          .key = at.key,
+                          .permits = bounded(used > 0 ? used : at.cost),
+                          .held = held,
+                          .status = static_cast<std::uint16_t>(e.answered),
+                          .granted = !e.rejected_by});
+    }
 }
 
 }  // namespace proxy

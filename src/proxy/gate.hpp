@@ -4,6 +4,7 @@
 #include <weir/outcome.hpp>
 #include <weir/time.hpp>
 
+#include "arrivals.hpp"
 #include "http/head.hpp"
 #include "limit.hpp"
 #include "limiting/gate.hpp"
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace proxy {
 
@@ -37,6 +39,10 @@ struct entry : limiting::entry<world> {
     net::presence client = net::presence::here;  // otherwise it disconnected during the wait
     unsigned answered = 0;  // the status of the response that the limits count; 0 before it
 
+    // Only where a limit keeps a record:
+    net::clock::time_point arrived{};
+    std::optional<net::clock::time_point> left;  // when it released its seats before its end
+
     /// The number of the limit that rejected the request; none if the store of the limit was unavailable.
     [[nodiscard]] std::optional<std::size_t> rejected_number() const noexcept {
         bool const known = rejected.by && !is_of_store(rejected.ec);
@@ -49,7 +55,8 @@ class gate : private limiting::gate<world> {
     using base = limiting::gate<world>;
 
 public:
-    using base::base;
+    /// Creates a gate, as the base class does. The limits keep their records during its life.
+    explicit gate(std::vector<std::shared_ptr<limit>> const& limits, costs const& replaced = {});
 
     /// Whether one of the limits counts concurrent requests.
     [[nodiscard]] bool has_seats() const noexcept {
@@ -72,11 +79,12 @@ public:
     void hear(entry& e, http::answer_head const& answer) const noexcept;
     /// The route itself responds with this status.
     void answer(entry& e, unsigned status) const noexcept;
-    /// The request ended. The client got `sent` bytes of the response's body, and the proxy got `received` bytes of a
-    /// body without Content-Length.
+    /// The request ended: corrects its permits, and adds it to the records of its limits. The client got `sent` bytes
+    /// of the response's body, and the proxy got `received` bytes of a body without Content-Length.
     void settle(entry& e, std::uint64_t sent, std::optional<std::uint64_t> received) const noexcept;
 
-    using base::free_seats;
+    /// Releases the seats of a request before its end.
+    void free_seats(entry& e) const noexcept;
     using base::report;
 
     /// The limits that a request must pass, in the order of its permits.
@@ -87,6 +95,9 @@ public:
 private:
     template <class Permit>
     [[nodiscard]] bool is_let_in(entry& e, verdict<Permit>& v, net::clock::time_point since) const;
+    void record(entry const& e) const noexcept;
+
+    std::vector<std::shared_ptr<arrivals>> records_;  // of each limit; empty if none keeps one
 };
 
 }  // namespace proxy

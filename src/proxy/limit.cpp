@@ -151,6 +151,13 @@ void limit::change_rule(weir::limiter_config const& rule) {
     quotas_.change(rule);
 }
 
+void limit::keep_record(bool wanted) {
+    if (!wanted)
+        record_.reset();
+    else if (!record_)
+        record_ = std::make_shared<arrivals>(is_keyed_, net::clock::now());
+}
+
 limit::override_quotas limit::overrides_quotas() const {
     override_quotas quotas;
     for (auto const& [key, rule] : configuration().overrides)

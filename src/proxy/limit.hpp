@@ -8,6 +8,7 @@
 #include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
+#include "arrivals.hpp"
 #include "config/configuration.hpp"
 #include "cost.hpp"
 #include "key.hpp"
@@ -18,6 +19,7 @@
 #include "request_info.hpp"
 #include "turn.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -72,6 +74,22 @@ public:
 
     void change_rule(weir::limiter_config const& rule) final;
 
+    /// The rule that an operator replaced. Call these members on the thread that configures.
+    struct replaced_rule {
+        weir::limiter_config rule;
+        std::chrono::system_clock::time_point at;
+    };
+    [[nodiscard]] std::optional<replaced_rule> const& replaced() const noexcept {
+        return replaced_;
+    }
+    void replaced(std::optional<replaced_rule> what) { replaced_ = std::move(what); }
+
+    /// The record of its requests, for previews; null if it keeps none. Call these members on the thread that
+    /// configures.
+    [[nodiscard]] std::shared_ptr<arrivals> const& record() const noexcept { return record_; }
+    /// Begins or ends the record.
+    void keep_record(bool wanted);
+
     /// The name, which never changes. Thread-safe.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     /// Unique in this process.
@@ -92,6 +110,8 @@ private:
     rule_quotas quotas_;
     bool is_keyed_;
     bool is_of_store_;
+    std::optional<replaced_rule> replaced_;
+    std::shared_ptr<arrivals> record_;
     std::string const name_;
     std::uint64_t const id_;
 };

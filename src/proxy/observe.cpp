@@ -10,10 +10,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -57,6 +60,9 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.dry_run = c.dry_run;
     out.seats = l.has_seats();
     out.writable = writable && !c.is_unlimited;
+    out.previewable = out.writable && l.record();
+    if (auto const& r = l.replaced())
+        out.changed = {to_string(r->rule), r->at};
     out.stats = stats;
     out.waits = waits;
     if (auto const keys = l.keys()) {
@@ -69,6 +75,13 @@ admin::limit_state state_of(limit const& l, bool writable) {
         out.store = {name_of(e->mode), e->questions, e->failed, e->unknown,
                      static_cast<std::uint64_t>(e->bypassed_permits)};
     return out;
+}
+
+void tell_of_rule(limit const& l, std::string_view how, weir::limiter_config const& before,
+                  std::string const& client) {
+    tool::say(tool::level::info,
+              fmt::format("weir-proxy: limit {}: rule {} from `{}` to `{}` by {}\n", l.name(), how,
+                          to_string(before), to_string(l.configuration().rule), client));
 }
 
 // Adds to each limit the routes that name it.
@@ -131,29 +144,54 @@ std::string name_of_client(std::uint64_t key) {
     return first.is_v4() ? first.to_string() : first.to_string() + "/64";
 }
 
-admin::answer set_rule(limit& l, std::string_view rule, std::string const& client) {
-    auto wanted = l.configuration();
-    auto const before = to_string(wanted.rule);
-    if (wanted.is_unlimited)
-        return {409, "the limit is `unlimited`; only the file can change this"};
+changed_rule with_rule(config::limit const& l, std::string_view rule) {
+    if (l.is_unlimited)
+        return {{}, {409, "the limit is `unlimited`; only the file can change this"}};
+    auto wanted = l;
     try {
         wanted.rule = config::rule_of(rule);
-        if (!config::are_of_one_kind(wanted.rule, l.configuration().rule))
-            return {409, fmt::format("the rule is `{}`, but must be of the same kind as `{}`",
-                                     to_string(wanted.rule), before)};
+        if (!config::are_of_one_kind(wanted.rule, l.rule))
+            return {{},
+                    {409, fmt::format("the rule is `{}`, but must be of the same kind as `{}`",
+                                      to_string(wanted.rule), to_string(l.rule))}};
         if (auto const wrong = config::fault_of_cost(wanted); !wrong.empty())
-            return {409, wrong};
+            return {{}, {409, wrong}};
         if (!wanted.store.empty())
             static_cast<void>(shared_rule_of(wanted));
-        l.configure(wanted);
+    } catch (std::invalid_argument const& wrong) {
+        return {{}, {400, wrong.what()}};
+    }
+    return {std::move(wanted), {}};
+}
+
+admin::answer set_rule(limit& l, std::string_view rule, std::string const& client) {
+    auto const before = l.configuration().rule;
+    auto const wanted = with_rule(l.configuration(), rule);
+    if (!wanted.configuration)
+        return wanted.why_not;
+    try {
+        l.configure(*wanted.configuration);
     } catch (std::invalid_argument const& wrong) {
         return {400, wrong.what()};
     }
-    auto const now = to_string(wanted.rule);
-    tool::say(tool::level::info,
-              fmt::format("weir-proxy: limit {}: rule changed from `{}` to `{}` by {}\n",
-                          wanted.name, before, now, client));
+    auto const now = to_string(l.configuration().rule);
+    if (now != to_string(before))
+        l.replaced(limit::replaced_rule{before, std::chrono::system_clock::now()});
+    tell_of_rule(l, "changed", before, client);
     return {200, now};
+}
+
+admin::answer undo_rule(limit& l, std::string const& client) {
+    auto const replaced = l.replaced();
+    if (!replaced)
+        return {409, "no change to undo"};
+    auto const before = l.configuration().rule;
+    auto wanted = l.configuration();
+    wanted.rule = replaced->rule;
+    l.configure(wanted);
+    l.replaced(std::nullopt);
+    tell_of_rule(l, "changed back", before, client);
+    return {200, to_string(wanted.rule)};
 }
 
 }  // namespace proxy

@@ -8,6 +8,7 @@
 #include "plan.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,20 @@ namespace proxy {
 /// The client of a key of `weir::client_key`, as text: an address, a network of 64 bits, or a Unix socket.
 [[nodiscard]] std::string name_of_client(std::uint64_t key);
 
+/// The configuration of a limit with another rule of its kind. If it cannot have the rule, `configuration` is empty,
+/// and `why_not` has the reason.
+struct changed_rule {
+    std::optional<config::limit> configuration;
+    admin::answer why_not;
+};
+[[nodiscard]] changed_rule with_rule(config::limit const& l, std::string_view rule);
+
 /// Gives a limit another rule of its kind on behalf of `client`, and logs the change. The rule holds until the next
-/// reload. Call it on the thread that configures.
+/// reload. The limit remembers the rule before. Call it on the thread that configures.
 [[nodiscard]] admin::answer set_rule(limit& l, std::string_view rule, std::string const& client);
+
+/// Restores the rule that `set_rule` replaced, on behalf of `client`, and logs the change. A second call has nothing to
+/// restore: two operators who undo a change at the same time undo it once. Call it on the thread that configures.
+[[nodiscard]] admin::answer undo_rule(limit& l, std::string const& client);
 
 }  // namespace proxy

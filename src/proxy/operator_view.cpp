@@ -2,6 +2,7 @@
 
 #include "listeners.hpp"
 #include "observe.hpp"
+#include "preview.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
@@ -56,20 +57,28 @@ void report_one(std::string& out, limit const& l) {
 }  // namespace
 
 operator_view::operator_view(asio::io_context& context, net::watchdog& dog, sources s)
-    : context_(context), dog_(dog), of_(std::move(s)), second_(context) {}
+    : context_(context), dog_(dog), of_(std::move(s)), second_(context), previews_(context) {}
 
 void operator_view::open(config::admin_options const& a, std::int64_t most_connections) {
     if (!a.address)
         return;
     auto const at =
         std::visit([](auto const& one) { return config::listen_address(one); }, *a.address);
-    site_.emplace(context_, dog_, most_connections,
-                  admin::site::handlers{
-                      .look = [this] { return look(); },
-                      .guard = [this] { return guard_of(of_.plan->configuration.admin); },
-                      .change = [this](auto name, auto rule,
-                                       auto const& by) { return change_limit(name, rule, by); },
-                      .trouble = [this](auto const& what) { warn("weir-proxy: admin: " + what); }});
+    site_.emplace(
+        context_, dog_, most_connections,
+        admin::site::handlers{
+            .look = [this] { return look(); },
+            .guard = [this] { return guard_of(of_.plan->configuration.admin); },
+            .change =
+                [this](auto name, auto rule, auto const& by) {
+                    return with_limit(name, [&](limit& l) { return set_rule(l, rule, by); });
+                },
+            .undo =
+                [this](auto name, auto const& by) {
+                    return with_limit(name, [&](limit& l) { return undo_rule(l, by); });
+                },
+            .preview = [this](auto name, auto rule) { return preview(name, rule); },
+            .trouble = [this](auto const& what) { warn("weir-proxy: admin: " + what); }});
     try {
         site_->open(endpoint_of(at), to_string(at));
     } catch (boost::system::system_error const& e) {
@@ -168,8 +177,8 @@ admin::state operator_view::look() const {
     return s;
 }
 
-admin::answer operator_view::change_limit(std::string_view name, std::string_view rule,
-                                          std::string const& client) const {
+template <class F>
+admin::answer operator_view::with_limit(std::string_view name, F f) const {
     if (of_.is_changing())
         return {503, "a reload is in progress; try again"};
     auto const& limits = of_.plan->limits;
@@ -178,7 +187,29 @@ admin::answer operator_view::change_limit(std::string_view name, std::string_vie
     });
     if (found == limits.end())
         return {404, fmt::format("unknown limit `{}`", name)};
-    return set_rule(**found, rule, client);
+    return f(**found);
+}
+
+net::task<admin::answer> operator_view::preview(std::string name, std::string rule) {
+    changed_rule wanted;
+    std::optional<config::limit> now;
+    std::optional<arrivals::copy> record;
+    auto const look_at = [&](limit& l) -> admin::answer {
+        now = l.configuration();
+        wanted = with_rule(*now, rule);
+        if (!wanted.configuration)
+            return wanted.why_not;
+        if (auto const why = why_no_preview(*now); !why.empty())
+            return {409, fmt::format("the limit has no preview: {}", why)};
+        record = l.record()->at(net::clock::now());
+        return {};
+    };
+    auto const wrong = with_limit(name, look_at);
+    if (!record)
+        co_return wrong;
+    auto made =
+        previews_.run(std::move(*now), std::move(*wanted.configuration), std::move(*record));
+    co_return co_await std::move(made);
 }
 
 std::string operator_view::report() const {

@@ -6,6 +6,7 @@
 #include "net/listener.hpp"
 #include "net/watchdog.hpp"
 #include "plan.hpp"
+#include "previewer.hpp"
 #include "threads.hpp"
 #include "tool/log_file.hpp"
 #include "tool/trouble.hpp"
@@ -56,8 +57,10 @@ public:
 
 private:
     [[nodiscard]] admin::state look() const;
-    [[nodiscard]] admin::answer change_limit(std::string_view name, std::string_view rule,
-                                             std::string const& client) const;
+    /// Calls `f` with the limit of that name, unless a reload is in progress.
+    template <class F>
+    [[nodiscard]] admin::answer with_limit(std::string_view name, F f) const;
+    [[nodiscard]] net::task<admin::answer> preview(std::string name, std::string rule);
     void go_on();
     void collect();
     void watch_keys();
@@ -67,6 +70,7 @@ private:
     sources const of_;
     net::timer second_;
     tool::troubles troubles_;
+    previewer previews_;
     std::optional<admin::site> site_;
     std::set<std::uint64_t> full_of_keys_;  // limits, by id
     std::chrono::system_clock::time_point const started_ = std::chrono::system_clock::now();

@@ -3,11 +3,13 @@
 #include "http/path.hpp"
 #include "limiting/request.hpp"
 #include "net/resolve.hpp"
+#include "preview.hpp"
 #include "tool/trouble.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -139,8 +141,13 @@ std::shared_ptr<plan const> plan_maker::make() {
               .dismissed = {}};
     for (auto const& m : moved_)
         m.server->endpoints().replace(m.to);
-    for (std::size_t i = 0; i != limits_.size(); ++i)
-        limits_[i]->configure(configuration_.limits[i]);
+    auto const& admin = configuration_.admin;
+    for (std::size_t i = 0; i != limits_.size(); ++i) {
+        auto const& c = configuration_.limits[i];
+        limits_[i]->configure(c);
+        limits_[i]->replaced(std::nullopt);  // the rule of the file is in force again
+        limits_[i]->keep_record(admin.address && admin.write && why_no_preview(c).empty());
+    }
     for (std::size_t i = 0; i != configuration_.upstreams.size(); ++i)
         made.upstreams.push_back(make_upstream_of(i));
     auto& counters = made.responses;

@@ -47,7 +47,10 @@ reloader::loaded reloader::load(std::shared_ptr<plan const> const& before) const
     loaded result;
     try {
         auto c = again_();
+        // These apply at the next start.
         c.threads = before->configuration.threads;
+        c.admin.address = before->configuration.admin.address;
+        c.admin.is_named = before->configuration.admin.is_named;
         result.maker =
             std::make_unique<plan_maker>(context_.get_executor(), c, share_out_files(c), before);
     } catch (config::bad_configuration const& e) {

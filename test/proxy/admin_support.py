@@ -20,7 +20,7 @@ def here(proxy):
 def request(proxy, target, method="GET", fields="", body=b"", host=None, port=None):
     """Sends a request to the admin server; `host` replaces the Host that names its address."""
     with Client(port or port_of(proxy)) as client:
-        length = f"Content-Length: {len(body)}\r\n" if method == "PUT" else ""
+        length = f"Content-Length: {len(body)}\r\n" if method in ("PUT", "POST") else ""
         client.send(f"{method} {target} HTTP/1.1\r\nHost: {host or here(proxy)}\r\n{fields}{length}\r\n".encode() + body)
         return client.answer(method)
 
@@ -37,6 +37,13 @@ def limit_of(proxy, name):
 
 def put(proxy, name, rule, fields=TEXT, host=None):
     answer = request(proxy, "/limits/" + urllib.parse.quote(name, safe=""), "PUT", fields, rule.encode(), host)
+    return answer.status, answer.body.decode().rstrip("\n")
+
+
+def post(proxy, name, action, rule="", fields=TEXT, host=None):
+    """Sends a `POST` of `preview` or `undo`."""
+    target = f"/limits/{urllib.parse.quote(name, safe='')}/{action}"
+    answer = request(proxy, target, "POST", fields, rule.encode(), host)
     return answer.status, answer.body.decode().rstrip("\n")
 
 

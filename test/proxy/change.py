@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Changes of a limit while the proxy runs, by `PUT /limits/NAME`: they apply immediately, need permission, and cannot come
-from another site's page."""
+from another site's page. A preview shows their effect before, and an undo restores the rule before."""
 
+import datetime
+import json
 import signal
 import threading
 import time
 
-from admin_support import TEXT, limit_of, port_of, put, request, stats
+from admin_support import TEXT, limit_of, port_of, post, put, request, stats
 from support import Client, ProxyTest, in_parallel, main, wait_until
 
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -149,6 +151,114 @@ class Change(ProxyTest):
         self.assertEqual(put(proxy, "rate", "7/90s")[0], 404)
         self.reload(proxy, shop(limit("rate", "3/90s"), limit("other", "9/90s"), write="false"))
         self.assertEqual(put(proxy, "rate", "7/90s")[0], 403)
+
+    def preview(self, proxy, name, rule):
+        status, text = post(proxy, name, "preview", rule)
+        self.assertEqual(status, 200, text)
+        return json.loads(text)
+
+    def test_a_preview_shows_the_effect_on_the_last_requests(self):
+        proxy = self.start_with(shop(limit("a / b%", "2/90s"), limit("key", "3/90s", 'key = "header X"\n')))
+        self.assertEqual(self.statuses(proxy, 5, "X: 1\r\n"), [200, 200, 429, 429, 429])
+        found = self.preview(proxy, "a / b%", "4/90s\n")
+        self.assertGreater(found.pop("seconds"), 0)
+        self.assertEqual(found, {"requests": 5, "kept": 1,
+                                 "now": {"rule": "2/90s", "granted": 2, "rejected": 3, "waited": 0, "p99_wait": 0},
+                                 "then": {"rule": "4/90s", "granted": 4, "rejected": 1, "waited": 0, "p99_wait": 0}})
+        # The second limit did not reject the other three requests.
+        found = self.preview(proxy, "key", "1/90s")
+        self.assertEqual((found["requests"], found["now"]["granted"], found["then"]["granted"]), (2, 2, 1))
+        # A preview changes nothing.
+        self.assertEqual([one["rule"] for one in stats(proxy)["limits"]], ["2/90s", "3/90s"])
+        self.assertFalse([one for one in stats(proxy)["limits"] if "changed" in one])
+        self.assertEqual(self.statuses(proxy, 1, "X: 1\r\n"), [429])
+
+    def test_a_preview_of_seats_has_waits(self):
+        proxy = self.start_with(shop(limit("seats", "1 seats", queue="patience 9s")))
+
+        def ask(_):
+            with Client(proxy.port) as client:
+                self.assertEqual(client.ask("/sleep/300").status, 200)
+
+        in_parallel(3, ask)
+        found = self.preview(proxy, "seats", "3 seats")
+        self.assertEqual((found["requests"], found["now"]["waited"], found["then"]["waited"]), (3, 2, 0))
+        self.assertGreater(found["now"]["p99_wait"], 0.5)
+        self.assertEqual(found["then"]["p99_wait"], 0)
+
+    def test_an_invalid_preview(self):
+        more = ('[[limit]]\nname = "found"\nrule = "20 vegas max 40"\n'
+                '[[limit]]\nname = "fair"\nrule = "3 seats"\nqueue = "order fair"\n')
+        proxy = self.start_with(shop(limit("rate", "1/90s"), limit("key", "5 seats", 'key = "client"\n'), more))
+        for name, rule, status, why in (
+                ("rate", "2 per hour", 400, "column"), ("rate", "0/90s", 400, "limit"), ("rate", "", 400, "column"),
+                ("rate", "2 seats", 409, "same kind as `1/90s`"), ("key", "5 seats max_hold 3s", 400, "max_hold"),
+                ("found", "30 vegas max 40", 409, "adaptive seats depend"), ("fair", "4 seats", 409, "order `fair`"),
+                ("nothing", "2/90s", 404, "unknown limit `nothing`")):
+            with self.subTest(name=name, rule=rule):
+                got, text = post(proxy, name, "preview", rule)
+                self.assertEqual(got, status, text)
+                self.assertIn(why, text)
+                if name in ("rate", "key"):  # the same message as for the change itself
+                    self.assertEqual(put(proxy, name, rule), (status, text))
+        self.assertEqual({one["name"]: one["previewable"] for one in stats(proxy)["limits"]},
+                         {"rate": True, "key": True, "found": False, "fair": False})
+        self.assertEqual(request(proxy, "/limits/%zz/preview", "POST", TEXT, b"2/90s").status, 400)
+        self.assertEqual(request(proxy, "/limits/%zz/undo", "POST", TEXT).status, 400)
+        for method, path in (("GET", "rate/preview"), ("GET", "rate/undo"), ("POST", "rate"), ("POST", "rate/other")):
+            self.assertEqual(request(proxy, f"/limits/{path}", method, TEXT).status, 405)
+
+    def test_an_undo_restores_the_rule_before_once(self):
+        proxy = self.start_with(shop(limit("rate", "1/90s")))
+        self.assertEqual(post(proxy, "rate", "undo"), (409, "no change to undo"))
+        self.assertNotIn("changed", limit_of(proxy, "rate"))
+        for rule in ("2/90s", "3/90s", "3/90s"):  # the last one changes nothing
+            self.assertEqual(put(proxy, "rate", rule), (200, rule))
+            self.said(proxy)
+        changed = limit_of(proxy, "rate")["changed"]
+        self.assertEqual(changed["from"], "2/90s")
+        age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(changed["at"].replace("Z", "+00:00"))
+        self.assertLess(abs(age.total_seconds()), 30)
+        self.assertEqual(post(proxy, "rate", "undo"), (200, "2/90s"))
+        self.assertEqual(self.said(proxy), "weir-proxy: limit rate: rule changed back from `3/90s` to `2/90s` by 127.0.0.1\n")
+        self.assertEqual(limit_of(proxy, "rate")["rule"], "2/90s")
+        self.assertNotIn("changed", limit_of(proxy, "rate"))
+        self.assertEqual(self.statuses(proxy, 3), [200, 200, 429])
+        self.assertEqual(post(proxy, "rate", "undo"), (409, "no change to undo"))
+        self.assertEqual(post(proxy, "other", "undo"), (404, "unknown limit `other`"))
+
+    def test_a_reload_forgets_the_rule_before(self):
+        for rule in ("1/90s", "5/90s"):  # also if the file has the new rule
+            config = shop(limit("rate", "1/90s"))
+            proxy = self.start_with(config)
+            self.assertEqual(put(proxy, "rate", "5/90s")[0], 200)
+            self.said(proxy)
+            proxy.write("no configuration")
+            proxy.process.send_signal(signal.SIGHUP)
+            next(line for line in proxy.process.stderr if "reload failed" in line)
+            self.assertEqual(limit_of(proxy, "rate")["changed"]["from"], "1/90s")
+            self.reload(proxy, shop(limit("rate", rule)))
+            self.assertEqual(post(proxy, "rate", "undo"), (409, "no change to undo"))
+            self.assertEqual(limit_of(proxy, "rate")["rule"], rule)
+
+    def test_a_preview_and_an_undo_need_permission(self):
+        config = shop(limit("rate", "1/90s"))
+        proxy = self.start_with(config)
+        self.assertEqual(put(proxy, "rate", "2/90s")[0], 200)
+        self.said(proxy)
+        for action in ("preview", "undo"):
+            for fields, host, status in (
+                    (TEXT + "Origin: http://evil.example\r\n", None, 403), (TEXT + "Sec-Fetch-Site: same-site\r\n", None, 403),
+                    (TEXT, "evil.example", 403), ("", None, 415)):
+                self.assertEqual(post(proxy, "rate", action, "3/90s", fields, host)[0], status)
+        self.assertEqual(limit_of(proxy, "rate")["rule"], "2/90s")
+        self.reload(proxy, config.replace("write = true", "write = false"))
+        for action in ("preview", "undo"):
+            self.assertEqual(post(proxy, "rate", action, "3/90s")[0], 403)
+        self.assertFalse(limit_of(proxy, "rate")["previewable"])
+        # The record begins when the permission does.
+        self.reload(proxy, config)
+        self.assertEqual(self.preview(proxy, "rate", "3/90s")["requests"], 0)
 
     def test_changes_and_reloads_at_the_same_time(self):
         config = shop(limit("rate", "100000/1s"), limit("key", "100000/1s", 'key = "client"\n'))

@@ -170,6 +170,41 @@ BOOST_AUTO_TEST_CASE(changes_the_rule_of_a_limit) {
     BOOST_TEST(some.proxy.ask() == 429u);
 }
 
+// A second undo, perhaps by another operator, does not restore the rule that was undone.
+BOOST_AUTO_TEST_CASE(undoes_the_last_change_once) {
+    observed some("rule = \"1/30s\"\nqueue = \"patience 0s\"\n");
+    auto const undo = [&] { return proxy::undo_rule(*some.proxy.plan().limits.front(), "me"); };
+    BOOST_TEST(undo().status == 409u);
+    BOOST_TEST(!some.limit().changed);
+    auto const before = std::chrono::system_clock::now();
+    // Neither the rule in force nor an invalid rule is a change.
+    for (char const* const rule : {"3/30s", "2/30s", "2/30s", "0/30s", "2 seats"})
+        static_cast<void>(some.set(rule));
+    BOOST_REQUIRE(some.limit().changed.has_value());
+    BOOST_TEST(some.limit().changed->from == "3/30s");
+    BOOST_TEST((some.limit().changed->at >= before));
+    auto const done = undo();
+    BOOST_TEST(done.status == 200u);
+    BOOST_TEST(done.text == "3/30s");
+    BOOST_TEST(some.limit().rule == "3/30s");
+    BOOST_TEST(!some.limit().changed);
+    BOOST_TEST(undo().status == 409u);
+    BOOST_TEST(some.limit().rule == "3/30s");
+    for (auto const status : {200u, 200u, 200u, 429u})
+        BOOST_TEST(some.proxy.ask() == status);
+}
+
+BOOST_AUTO_TEST_CASE(has_nothing_to_undo_after_a_reload) {
+    for (std::string const rule : {"1/30s", "3/30s"}) {  // also if the file has the new rule
+        observed some("rule = \"1/30s\"\n");
+        BOOST_TEST(some.set("3/30s").status == 200u);
+        some.proxy.reload(limited("rule = \"" + rule + "\"\n"));
+        BOOST_TEST(!some.limit().changed);
+        BOOST_TEST(proxy::undo_rule(*some.proxy.plan().limits.front(), "me").status == 409u);
+        BOOST_TEST(some.limit().rule == rule);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(cannot_change_the_kind_of_a_limit) {
     observed some("rule = \"1/30s\"\n");
     for (char const* const other : {"3 seats", "1/30s burst 2", "1/30s & 2/1h"})

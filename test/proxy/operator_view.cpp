@@ -19,6 +19,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 // Files of this folder are compiled together.
 namespace operators {
@@ -84,10 +86,28 @@ public:
     std::string put(std::string_view name, std::string_view rule) {
         return ask(head(name, rule.size()).append(rule));
     }
-    static std::string head(std::string_view name, std::size_t size) {
-        return fmt::format("PUT /limits/{} HTTP/1.1\r\nHost: localhost\r\n"
+    static std::string head(std::string_view name, std::size_t size,
+                            std::string_view method = "PUT") {
+        return fmt::format("{} /limits/{} HTTP/1.1\r\nHost: localhost\r\n"
                            "Content-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
-                           name, size);
+                           method, name, size);
+    }
+    /// The client of a `POST` without its response.
+    wire post(std::string_view path, std::string_view rule = "") {
+        auto client = connect();
+        client.send(head(path, rule.size(), "POST").append(rule));
+        settle();
+        return client;
+    }
+    /// The response, of which another thread makes a part.
+    std::string wait_for(wire& client) {
+        for (int i = 0; i != 30'000; ++i) {
+            settle();
+            if (auto text = client.take(); !text.empty())
+                return text;
+            std::this_thread::sleep_for(1ms);
+        }
+        return "";
     }
 
 private:
@@ -172,6 +192,72 @@ BOOST_AUTO_TEST_CASE(changes_a_rule_by_the_name_of_its_limit) {
     some.is_changing = false;
     BOOST_TEST(status_of(some.put("a%20b", "6/1s")) == 200u);
     BOOST_TEST(rule() == "6/1s");
+}
+
+BOOST_AUTO_TEST_CASE(undoes_a_change_by_the_name_of_its_limit) {
+    administered some(limit("a b"));
+    auto const undo = [&](std::string_view path) {
+        auto client = some.post(path);
+        return some.wait_for(client);
+    };
+    BOOST_TEST(status_of(some.put("a%20b", "8/1s")) == 200u);
+    BOOST_TEST(has(some.get("/stats.json"), "\"changed\":{\"from\":\"9/1s\",\"at\":\"20"));
+    some.is_changing = true;
+    BOOST_TEST(status_of(undo("a%20b/undo")) == 503u);
+    some.is_changing = false;
+    BOOST_TEST(status_of(undo("a/undo")) == 404u);
+    BOOST_TEST(status_of(undo("a%2/undo")) == 400u);
+    BOOST_TEST(status_of(undo("a%20b/undo/")) == 405u);
+    auto const done = undo("a%20b/undo");
+    BOOST_TEST(status_of(done) == 200u);
+    BOOST_TEST(body_of(done) == "9/1s\n");
+    BOOST_TEST(status_of(undo("a%20b/undo")) == 409u);
+    BOOST_TEST(!has(some.get("/stats.json"), "\"changed\""));
+}
+
+BOOST_AUTO_TEST_CASE(sees_the_effect_of_a_rule_before_the_change) {
+    administered some(limit("a", "9/1s", "queue = \"patience 0s\""));
+    auto& record = *some.plan->limits.front()->record();
+    for (int i = 0; i != 12; ++i)
+        record.add({.at = net::clock::now(), .granted = true});
+    some.pass(1s);
+    auto client = some.post("a/preview", "11/1s\r\n");
+    auto const found = some.wait_for(client);
+    BOOST_TEST(status_of(found) == 200u);
+    BOOST_TEST(support::field_of(found, "Content-Type") == "application/json");
+    BOOST_TEST(body_of(found) ==
+               R"({"seconds":1,"requests":12,"kept":1,)"
+               R"("now":{"rule":"9/1s","granted":9,"rejected":3,"waited":0,"p99_wait":0},)"
+               R"("then":{"rule":"11/1s","granted":11,"rejected":1,"waited":0,"p99_wait":0}})");
+    BOOST_TEST(to_string(some.plan->limits.front()->configuration().rule) == "9/1s");
+}
+
+// A preview of many requests takes long. Meanwhile the proxy serves other requests.
+BOOST_AUTO_TEST_CASE(gets_one_preview_at_a_time) {
+    auto const fill = [](administered& some) {
+        auto const now = net::clock::now();
+        for (int i = 0; i != 600'000; ++i)
+            some.plan->limits.front()->record()->add({.at = now + i * 500us});
+        some.pass(300s);
+    };
+    {
+        administered some(limit("a", "900/1s"));
+        fill(some);
+        auto first = some.connect();
+        auto second = some.connect();
+        for (auto* const client : {&first, &second})
+            client->send(administered::head("a/preview", 6, "POST").append("800/1s"));
+        some.settle();
+        BOOST_TEST(status_of(some.get("/healthz")) == 200u);
+        auto const both = status_of(some.wait_for(first)) + status_of(some.wait_for(second));
+        BOOST_TEST(both == 200u + 503u);
+        auto third = some.post("a/preview", "800/1s");
+        BOOST_TEST(status_of(some.wait_for(third)) == 200u);
+    }
+    // The proxy may end during a preview.
+    administered other(limit("a", "900/1s"));
+    fill(other);
+    auto const unread = other.post("a/preview", "800/1s");
 }
 
 BOOST_AUTO_TEST_CASE(may_send_a_rule_in_parts_of_at_most_4096_bytes) {

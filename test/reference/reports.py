@@ -12,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "test/proxy"))
 import support
-from admin_support import Watcher, port_of, put, request, stats
+from admin_support import Watcher, port_of, post, put, request, stats
 from support import Client, ProxyTest
 
 REPLAY = os.environ.get("WEIR_REPLAY", "build/release/src/weir-replay")
@@ -161,10 +161,17 @@ class Proxy(ProxyTest):
         proxy = self.start_serving()
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/slow").status for _ in range(2)], [204, 204])
+        self.assertEqual(put(proxy, "trial", "2/1h")[0], 200)
         support.wait_until(lambda: stats(proxy)["limits"][0]["top_rejected"], "the list of rejected clients")
         support.wait_until(lambda: "since" in stats(proxy)["limits"][0] and "down_since" in stats(proxy)["upstreams"][1]["servers"][0])
         described = {(names(row[0])[0], row[1]) for row in tables(page("status"), "member")}
         self.assertEqual(described, seen(stats(proxy)))
+
+    def test_members_of_a_preview(self):
+        status, text = post(self.start_serving(), "client", "preview", "2/1h")
+        self.assertEqual(status, 200, text)
+        described = {(name, row[1]) for row in tables(page("status"), "member of a preview") for name in names(row[0])}
+        self.assertEqual(described, seen(json.loads(text)))
 
     def test_events(self):
         proxy = self.start_serving()
@@ -205,6 +212,9 @@ class Proxy(ProxyTest):
         ):
             self.assertEqual(put(proxy, limit, rule)[0], status)
             self.assertIn(str(status), text)
+        actions = [path.rpartition("/")[2] for method, path in paths if method == "POST"]
+        self.assertEqual([post(proxy, "client", action, "3/1h")[0] for action in actions], [200, 200])
+        self.assertEqual([post(proxy, "client", "undo")[0], post(proxy, "shared", "preview", "90/1s")[0]], [409, 409])
         self.assertEqual(put(proxy, "client", "2/1h", host="example.org")[0], 403)
 
     def test_members_of_the_access_log(self):
