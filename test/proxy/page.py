@@ -3,6 +3,7 @@
 proxy, fits a small screen, works without a mouse, and does not grow. The test stores screenshots in the folder WEIR_PICTURES."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from admin_support import limit_of, stats
+from admin_support import limit_of, post, stats
 from support import Client, Proxy, ProxyTest, main, skip, wait_until
 
 from browser import Browser, is_here  # found by `support`
@@ -246,19 +247,41 @@ class Page(ProxyTest):
         self.assertEqual(self.run_js("return document.querySelectorAll('[data-limit=stove] .detail').length"), 1)
 
     def changes(self, proxy):
-        """Changes a rule with the keyboard only, and restores it."""
-        self.run_js("const i = document.querySelector('[data-limit=stove] input'); i.focus(); i.select()")
-        self.browser.press(*"5 seats", "\ue007")
+        """Previews and changes a rule with the keyboard only, and restores it."""
+        output = "return document.querySelector('[data-limit=stove] output').textContent"
+        changed = "return document.querySelector('[data-limit=stove] [data-is=changed]').textContent"
+
+        def type_in(rule):
+            self.run_js("const i = document.querySelector('[data-limit=stove] input'); i.focus(); i.select()")
+            self.browser.press(*rule, "\ue007")  # Enter
+
+        type_in("5 seats")
+        wait_until(lambda: re.search(r"requests? of the last \d+ (s|min), if", self.run_js(output)), "the preview")
+        found = json.loads(post(proxy, "stove", "preview", "5 seats")[1])
+        self.assertGreater(found["now"]["rejected"], found["then"]["rejected"])
+        table = self.run_js("return [...document.querySelectorAll('[data-limit=stove] output tr')]"
+                            ".map(row => [...row.cells].map(cell => cell.textContent))")
+        self.assertEqual(table[0], ["", "3 seats (now)", "5 seats"])
+        for name, row in (("granted", table[1]), ("rejected", table[2]), ("waited", table[3])):
+            self.assertEqual([row[0], *(number(cell.split(" (")[0]) for cell in row[1:])],
+                             [name, *(found[side][name] for side in ("now", "then"))])
+        self.assertEqual(len(table), 5)
+        self.pictures("preview")
+        self.assertEqual(limit_of(proxy, "stove")["rule"], "3 seats")  # nothing changed yet
+        self.run_js("document.querySelector('[data-limit=stove] input').focus()")
+        self.browser.press("\ue004", "\ue004", "\ue007")  # to `Apply`, behind `Preview`
         wait_until(lambda: self.run_js(FIGURES)["stove"]["rule"] == "5 seats", "the page to show the new rule")
         self.assertEqual(limit_of(proxy, "stove")["rule"], "5 seats")
-        output = "return document.querySelector('[data-limit=stove] output').textContent"
         wait_until(lambda: "Rule is now 5 seats" in self.run_js(output))
-        self.run_js("const i = document.querySelector('[data-limit=stove] input'); i.focus(); i.select()")
-        self.browser.press(*"no rule", "\ue007")
+        wait_until(lambda: re.fullmatch(r"Changed at \d\d:\d\d:\d\d from 3 seats. Undo: 3 seats", self.run_js(changed)),
+                   "the rule before")
+        type_in("no rule")
         wait_until(lambda: "column" in self.run_js(output), "the error to be shown")
         self.assertEqual(limit_of(proxy, "stove")["rule"], "5 seats")
-        self.browser.press("\ue004", "\ue004", "\ue007")  # to the button after `Apply`
+        self.browser.press("\ue004", "\ue004", "\ue004", "\ue007")  # to the button after `Apply`
         wait_until(lambda: limit_of(proxy, "stove")["rule"] == "3 seats", "the rule to be restored")
+        wait_until(lambda: self.run_js(changed) == "", "the button to go")
+        self.assertEqual(self.run_js("return document.activeElement.name"), "rule")
         self.assertEqual([one for one in self.browser.console() if "400" not in one], [])
 
     def test_many_limits_with_hostile_names(self):

@@ -315,7 +315,8 @@ class LimitDetail {
   }
 }
 
-// A form that changes the rule, and a button that restores the rule before.
+// A form that shows the effect of another rule on the last ten minutes, and applies the rule. Another button restores the
+// rule before.
 class Change {
   constructor(limit) {
     this.path = `limits/${encodeURIComponent(limit.name)}`;
@@ -328,42 +329,98 @@ class Change {
       spellcheck: 'false'
     });
     this.told = make('output', {'aria-live': 'polite'});
-    this.undo = make('button', {type: 'button', hidden: ''});
-    const form = make('form', {}, this.input, make('button', {}, 'Apply'), this.undo);
+    this.changed = make('p', {class: 'soft', 'data-is': 'changed'});
+    this.shown = '';
+    // The key Enter has the harmless effect.
+    const apply = make('button', limit.previewable ? {type: 'button'} : {}, 'Apply');
+    const form = make('form', {}, this.input, ...(limit.previewable ? [make('button', {}, 'Preview')] : []), apply);
     form.addEventListener('submit', event => {
       event.preventDefault();
-      this.apply(this.input.value.trim());
+      if (limit.previewable) this.preview();
+      else this.apply();
     });
-    this.undo.addEventListener('click', () => this.apply(this.before));
+    if (limit.previewable) apply.addEventListener('click', () => this.apply());
     this.parts = [
       form,
       this.told,
+      this.changed,
       make('p', {class: 'soft'}, 'A change applies immediately. A reload restores the rule of the file.')
     ];
   }
 
-  async apply(wanted) {
-    const before = this.rule;
+  // The text of a successful response; null after an error, which is shown.
+  async ask(method, path, body) {
     try {
-      const answer = await fetch(this.path, {method: 'PUT', headers: {'Content-Type': 'text/plain'}, body: wanted});
+      const answer = await fetch(path, {method, headers: {'Content-Type': 'text/plain'}, body});
       const text = (await answer.text()).trim();
       set(this.told, 'class', answer.ok ? '' : 'bad');
-      show(this.told, answer.ok ? `Rule is now ${text}.` : text);
-      if (!answer.ok || text === before) return;
-      this.rule = this.input.value = text;
-      this.before = before;
-      show(this.undo, `Undo: ${before}`);
-      if (this.undo.hidden) this.undo.hidden = false;
+      if (answer.ok) return text;
+      show(this.told, text);
     } catch {
       set(this.told, 'class', 'bad');
       show(this.told, 'The proxy does not respond.');
     }
+    return null;
+  }
+
+  async preview() {
+    const text = await this.ask('POST', `${this.path}/preview`, this.input.value.trim());
+    if (text === null) return;
+    const {seconds, requests, kept, now, then} = JSON.parse(text);
+    if (!requests) {
+      show(this.told, `The limit had no request in the last ${span(seconds)}.`);
+      return;
+    }
+    const estimate = kept < 1 ? ` An estimate from ${percent(kept)} of them.` : '';
+    const both = [now, then];
+    const row = (title, of) => [title, ...both.map(of)];
+    this.told.replaceChildren(
+      `${plural(requests, 'request')} of the last ${span(seconds)}, if the limit had been unused before.${estimate}`,
+      tableOf(
+        ['', `${now.rule} (now)`, then.rule],
+        [
+          row('granted', side => grouped(side.granted)),
+          row('rejected', side => `${grouped(side.rejected)} (${percent(side.rejected / requests)})`),
+          row('waited', side => grouped(side.waited)),
+          row('p99 wait', side => time(side.p99_wait))
+        ]
+      )
+    );
+  }
+
+  async apply() {
+    const rule = await this.ask('PUT', this.path, this.input.value.trim());
+    if (rule !== null) this.become(rule);
+  }
+
+  async undo() {
+    const rule = await this.ask('POST', `${this.path}/undo`, '');
+    if (rule === null) return;
+    this.become(rule);
+    this.input.focus(); // the button is about to go
+  }
+
+  become(rule) {
+    this.rule = this.input.value = rule;
+    show(this.told, `Rule is now ${rule}.`);
   }
 
   update(limit) {
-    if (limit.rule === this.rule) return;
-    if (this.input.value === this.rule) this.input.value = limit.rule;
-    this.rule = limit.rule;
+    if (limit.rule !== this.rule) {
+      if (this.input.value === this.rule) this.input.value = limit.rule;
+      this.rule = limit.rule;
+    }
+    const change = limit.changed,
+      now = change ? `${change.at} ${change.from}` : '';
+    if (now === this.shown) return;
+    this.shown = now;
+    if (!change) {
+      this.changed.replaceChildren();
+      return;
+    }
+    const undo = make('button', {type: 'button'}, `Undo: ${change.from}`);
+    undo.addEventListener('click', () => this.undo());
+    this.changed.replaceChildren(`Changed at ${clock(Date.parse(change.at), true)} from ${change.from}. `, undo);
   }
 }
 
