@@ -259,6 +259,10 @@ class Change(ProxyTest):
         # The record begins when the permission does.
         self.reload(proxy, config)
         self.assertEqual(self.preview(proxy, "rate", "3/90s")["requests"], 0)
+        self.statuses(proxy, 1)
+        # The address applies at the next start.
+        self.reload(proxy, config.replace("127.0.0.1:0", "none"))
+        self.assertEqual(self.preview(proxy, "rate", "3/90s")["requests"], 1)
 
     def test_changes_and_reloads_at_the_same_time(self):
         config = shop(limit("rate", "100000/1s"), limit("key", "100000/1s", 'key = "client"\n'))
