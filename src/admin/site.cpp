@@ -181,7 +181,7 @@ struct site::core::visitor {
     net::listener::admission admission;
     net::connection connection;
     boost::asio::ip::address peer;
-    http::buffer in;
+    http::local_buffer in;
     http::request_head request;
     std::string body;
     std::optional<place_of> place;  // until the response is sent

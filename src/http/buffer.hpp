@@ -13,13 +13,16 @@ namespace http {
 /// The pieces that one system call sends.
 using gather = boost::container::static_vector<std::string_view, 6>;
 
-/// Received bytes that are not consumed yet. A header must fit into its capacity. The constructor does not clear the
-/// memory, so unused pages do not become resident.
+/// Received bytes that are not consumed yet. A header must fit into its capacity.
 class buffer {
 public:
     static constexpr std::size_t capacity = 32 * 1024;
+    using storage = std::array<char, capacity>;
 
-    buffer() noexcept {}  // not `= default`, which would let `buffer{}` clear it
+    /// `s` must outlive the buffer. Its content does not matter: storage that is not cleared has no resident pages.
+    explicit buffer(storage& s) noexcept : bytes_(s) {}
+    buffer(buffer const&) = delete;
+    buffer& operator=(buffer const&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
     [[nodiscard]] bool full() const noexcept { return size() == capacity; }
@@ -55,7 +58,16 @@ public:
 private:
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
-    std::array<char, capacity> bytes_;
+    storage& bytes_;
+};
+
+/// A buffer with its own storage.
+class local_buffer : public buffer {
+public:
+    local_buffer() noexcept : buffer(own_) {}
+
+private:
+    storage own_;
 };
 
 }  // namespace http

@@ -74,7 +74,7 @@ bool read_first_line(std::string_view line, answer_head& out) noexcept {
 }
 
 // Reads the header fields from `text`, which follows the first line.
-fault read_fields(std::string_view text, head& out) noexcept {
+fault read_fields(std::string_view text, head& out) {
     out.fields.clear();
     while (text != "\r\n") {
         auto const line = take_line(text);
@@ -274,7 +274,7 @@ fault head_scanner::look(std::string_view text) noexcept {
     return {};
 }
 
-fault parse(std::string_view text, request_head& out, underscores names) noexcept {
+fault parse(std::string_view text, request_head& out, underscores names) {
     out.size = text.size();
     if (auto const wrong = read_first_line(take_line(text), out))
         return wrong;
@@ -322,8 +322,7 @@ fault parse(std::string_view text, request_head& out, underscores names) noexcep
     return {};
 }
 
-fault parse(std::string_view text, verb method, answer_head& out,
-            std::string_view upgrade) noexcept {
+fault parse(std::string_view text, verb method, answer_head& out, std::string_view upgrade) {
     out.size = text.size();
     if (!read_first_line(take_line(text), out) || read_fields(text, out) || read_connection(out))
         return {502, "the upstream's response is not HTTP"};

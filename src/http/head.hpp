@@ -6,12 +6,12 @@
 
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/verb.hpp>
-#include <boost/container/static_vector.hpp>
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace http {
 
@@ -47,8 +47,8 @@ struct head {
     bool keep_alive = false;
     bool upgrades = false;  // Connection names Upgrade
     framing body = framing::none;
-    std::uint64_t length = 0;  // of the body, if its framing is `length`
-    boost::container::static_vector<field, max_fields> fields;
+    std::uint64_t length = 0;   // of the body, if its framing is `length`
+    std::vector<field> fields;  // at most `max_fields`
 };
 
 struct request_head : head {
@@ -86,14 +86,15 @@ private:
 enum class underscores : bool { drop, pass };
 
 /// Parses the complete header of a request. Rejects input that RFC 9110 and 9112 forbid, or that two servers might
-/// interpret differently. `text` is exactly the header. After a fault the content of `out` is unspecified.
+/// interpret differently. `text` is exactly the header. After a fault the content of `out` is unspecified. Throws
+/// `std::bad_alloc`. The memory of `out` is reused.
 [[nodiscard]] fault parse(std::string_view text, request_head& out,
-                          underscores names = underscores::drop) noexcept;
+                          underscores names = underscores::drop);
 
 /// Parses the complete header of a response to `method`, as strictly as a request. Every fault has the status 502. A
 /// 101 response is a fault, unless it switches to the protocol `upgrade` that the request asked for.
 [[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out,
-                          std::string_view upgrade = {}) noexcept;
+                          std::string_view upgrade = {});
 
 /// The first protocol in Upgrade that is one of `known`, in the spelling of the header; empty if there is none, or if
 /// Connection does not name Upgrade.

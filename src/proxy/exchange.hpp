@@ -13,6 +13,8 @@ namespace proxy {
 
 /// A request and its response. It is independent of the connection, which may have several exchanges at a time.
 struct exchange {
+    explicit exchange(http::buffer::storage& of_back) noexcept : back(of_back) {}
+
     /// The request. Its texts are in the receive buffer of the connection, and valid until that receives more.
     struct incoming {
         http::request_head head;
@@ -52,8 +54,7 @@ struct exchange {
     };
     kept_texts kept;
 
-    http::buffer
-        back;  // unread bytes from the upstream. The last member, so that the others share pages.
+    http::buffer back;  // unread bytes from the upstream
 };
 
 }  // namespace proxy

@@ -6,14 +6,25 @@
 #include "net/asio.hpp"
 #include "pool.hpp"
 
+#include <memory>
+
 namespace proxy {
 
 namespace asio = boost::asio;
 
 /// The buffers of a connection while it serves a request. An idle connection has none.
-struct workspace {
-    http::buffer in;   // unread bytes from the client
-    exchange current;  // HTTP/1.1 has one at a time
+///
+/// The buffers share no page with other objects, so a silent tunnel can return their pages to the system.
+class workspace {
+    struct alignas(4096) storage {
+        http::buffer::storage of_in;
+        http::buffer::storage of_back;
+    };
+    std::unique_ptr<storage> bytes_ = std::make_unique_for_overwrite<storage>();
+
+public:
+    http::buffer in{bytes_->of_in};     // unread bytes from the client
+    exchange current{bytes_->of_back};  // HTTP/1.1 has one at a time
 };
 
 /// The workspaces of one thread.

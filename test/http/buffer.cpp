@@ -21,7 +21,7 @@ void put(http::buffer& b, std::string_view text) {
 BOOST_AUTO_TEST_SUITE(a_buffer)
 
 BOOST_AUTO_TEST_CASE(returns_the_bytes_in_order) {
-    http::buffer b;
+    http::local_buffer b;
     BOOST_TEST(b.empty());
     put(b, "hello ");
     put(b, "world");
@@ -34,12 +34,12 @@ BOOST_AUTO_TEST_CASE(returns_the_bytes_in_order) {
 }
 
 BOOST_AUTO_TEST_CASE(holds_a_header_of_32_kilobytes) {
-    http::buffer b;
+    http::local_buffer b;
     BOOST_TEST(b.room().size() == 32u * 1024);
 }
 
 BOOST_AUTO_TEST_CASE(reuses_the_room_of_consumed_bytes) {
-    http::buffer b;
+    http::local_buffer b;
     std::size_t const part = http::buffer::capacity - 3;
     put(b, std::string(part, 'x'));
     put(b, "abc");

@@ -22,7 +22,7 @@ void put(http::buffer& in, std::string_view text) {
 }
 
 struct client_buffer {
-    std::unique_ptr<http::buffer> in = std::make_unique<http::buffer>();
+    std::unique_ptr<http::local_buffer> in = std::make_unique<http::local_buffer>();
     exchange::incoming request;
     config::clients_options options;
 

@@ -195,8 +195,8 @@ class Bytes(TunnelTest):
         for client in clients:
             client.send(data)
             self.assertEqual(client.reader.exactly(len(data)), data)
-        self.assertGreater(resident() - before, 200 * 60)
-        wait_until(lambda: resident() - before < 200 * 40, "the memory")
+        self.assertGreater(resident() - before, 200 * 50)
+        wait_until(lambda: resident() - before < 200 * 20, "the memory")
         for client in clients:
             client.send(data)
             self.assertEqual(client.reader.exactly(len(data)), data)
