@@ -260,7 +260,7 @@ command_line::command_line(command& c, options& o) {
             o.shared.prefetch = integer(n, v, 0, 500'000'000);
             of_store_ = n;
         });
-    add("--queue", "N", "at most N requests wait for each limit, or client; 0 disables waiting (1024)",
+    add("--queue", "N", "at most N requests wait per limit or client; 0 disables waiting (1024)",
         [&o](auto& n, auto& v) { o.queue.max_waiting = integer(n, v, 0, 1'000'000'000); });
     add("--patience", "TIME", "longest total wait of a request (1s)",
         [&o](auto& n, auto& v) { o.queue.patience = duration(n, v); });

@@ -41,8 +41,10 @@ struct ledger {
         auto const stated = static_cast<std::ptrdiff_t>(of.stats().bytes) - stated_before;
         if (support::sanitizer)
             return;
-        BOOST_TEST_REQUIRE(stated <= allocated);
-        BOOST_TEST_REQUIRE(allocated <= stated + stated / 5 + 3'000);
+        // Freed memory that malloc keeps for the next call counts as allocated, before and after.
+        constexpr std::ptrdiff_t cached = 3'000;
+        BOOST_TEST_REQUIRE(stated <= allocated + cached);
+        BOOST_TEST_REQUIRE(allocated <= stated + stated / 5 + cached);
     }
     [[nodiscard]] static std::ptrdiff_t in_use() noexcept {
         return static_cast<std::ptrdiff_t>(mallinfo2().uordblks);
