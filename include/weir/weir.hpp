@@ -15,8 +15,10 @@
 #include <weir/pool.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/rate.hpp>
+#include <weir/rate_limit_fields.hpp>
 #include <weir/reservation.hpp>
 #include <weir/seats.hpp>
+#include <weir/server_quota.hpp>
 #include <weir/sliding_log.hpp>
 #include <weir/sliding_window.hpp>
 #include <weir/smooth_bursty.hpp>

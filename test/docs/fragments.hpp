@@ -16,6 +16,8 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -38,3 +40,9 @@ void tell(std::optional<std::chrono::steady_clock::time_point>);
 asio::awaitable<void> work_on(int);
 asio::awaitable<std::optional<std::chrono::seconds>> retry_after_of_response();
 extern std::uint64_t const tenant;
+
+struct response_of_api {
+    int status;
+    std::vector<std::pair<std::string, std::string>> fields;
+};
+asio::awaitable<response_of_api> call_api();
