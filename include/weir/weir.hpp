@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/adaptive_seats.hpp>
+#include <weir/adaptive_throttle.hpp>
 #include <weir/any_limiter.hpp>
 #include <weir/chain.hpp>
 #include <weir/client_key.hpp>
@@ -17,6 +18,7 @@
 #include <weir/rate.hpp>
 #include <weir/rate_limit_fields.hpp>
 #include <weir/reservation.hpp>
+#include <weir/retry_budget.hpp>
 #include <weir/seats.hpp>
 #include <weir/server_quota.hpp>
 #include <weir/sliding_log.hpp>
