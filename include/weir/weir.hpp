@@ -12,6 +12,7 @@
 #include <weir/lease.hpp>
 #include <weir/limiter.hpp>
 #include <weir/observer.hpp>
+#include <weir/penalty.hpp>
 #include <weir/permit.hpp>
 #include <weir/pool.hpp>
 #include <weir/queue_options.hpp>

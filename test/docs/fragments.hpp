@@ -46,3 +46,4 @@ struct response_of_api {
     std::vector<std::pair<std::string, std::string>> fields;
 };
 asio::awaitable<response_of_api> call_api();
+asio::awaitable<bool> is_password_right();

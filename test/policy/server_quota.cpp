@@ -78,6 +78,12 @@ public:
     [[nodiscard]] bool is_known(time_point now) const {
         return !windows_.empty() && now < windows_.back().reset;
     }
+    [[nodiscard]] amount in_use() const {
+        amount sum = 0;
+        for (auto const& g : grants_)
+            sum += g.in_use;
+        return sum;
+    }
     [[nodiscard]] time_point reset() const { return windows_.back().reset; }
 
 private:
@@ -98,12 +104,6 @@ private:
     // Windows have odd numbers, and the times between them even ones.
     [[nodiscard]] std::size_t period(time_point now) const {
         return 2 * windows_.size() - (is_known(now) ? 1 : 0);
-    }
-    [[nodiscard]] amount in_use() const {
-        amount sum = 0;
-        for (auto const& g : grants_)
-            sum += g.in_use;
-        return sum;
     }
     [[nodiscard]] amount probing(time_point now) const {
         amount sum = 0;
@@ -255,8 +255,10 @@ BOOST_AUTO_TEST_CASE(does_what_its_words_say) {
         auto const probes = random.between(1, 3);
         server_quota quota({.probes = probes});
         history words(probes);
+        server_quota unused({.probes = probes});
         auto now = noon;
         quota.begin(now);
+        unused.begin(now);
         struct held {
             std::size_t grant;
             ticket t;
@@ -267,6 +269,8 @@ BOOST_AUTO_TEST_CASE(does_what_its_words_say) {
         for (int step = 0; step != 60; ++step) {
             now += random.one_of<duration>({0ns, 1ns, 300ms, 700ms, 1500ms, 4s});
             BOOST_TEST_REQUIRE(quota.remaining(now) == words.free(now));
+            BOOST_TEST_REQUIRE(
+                quota.is_alike(unused, now) == (!words.is_known(now) && words.in_use() == 0));
             auto const n = random.between(1, 4);
             auto const at = quota.ready_at(n, 0, now);
             BOOST_TEST_REQUIRE((at <= now) == words.fits(n, now));

@@ -48,6 +48,11 @@ public:
     /// Continues from the quota and the permits in use of `before`, and takes the statement into account.
     void take_over(server_quota& before, time_point now) noexcept;
 
+    /// Returns whether both know no quota and have no permits in use.
+    [[nodiscard]] bool is_alike(server_quota const& other, time_point now) const noexcept {
+        return is_new(now) && other.is_new(now);
+    }
+
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return max_amount; }
     [[nodiscard]] bool timed() const noexcept { return true; }
@@ -61,6 +66,9 @@ public:
     [[nodiscard]] ticket merge(ticket a, ticket b, amount n) noexcept;
 
 private:
+    [[nodiscard]] bool is_new(time_point now) const noexcept {
+        return !is_known(now) && in_use_ == 0;
+    }
     [[nodiscard]] bool is_known(time_point now) const noexcept { return known_ && now < reset_; }
     // Returns the permits in use that were granted while the quota has been unknown, if it is.
     [[nodiscard]] amount probing(time_point now) const noexcept {
