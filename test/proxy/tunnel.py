@@ -411,7 +411,7 @@ class Ends(TunnelTest):
                     self.assertEqual(proxy.numbers()["seats"]["in use"], 1)  # the upstream still works
                 go.set()
                 wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
-                self.assertEqual(proxy.numbers()["proxy"]["disconnected"], 1)
+                wait_until(lambda: proxy.numbers()["proxy"]["disconnected"] == 1)
 
     def test_an_upstream_that_times_out(self):
         self.upstream.script["/never"] = lambda sock, *_: sock.recv(1) and False
