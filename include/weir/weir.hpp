@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/adaptive_rate.hpp>
 #include <weir/adaptive_seats.hpp>
 #include <weir/adaptive_throttle.hpp>
 #include <weir/any_limiter.hpp>
