@@ -1,0 +1,244 @@
+#include <weir/policy/rate_tree.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace weir::inline v0_2::policy {
+namespace {
+
+tree_nodes::tick tick_of(time_point t) noexcept {
+    return static_cast<std::uint64_t>(t.time_since_epoch().count()) -
+           static_cast<std::uint64_t>(time_point::min().time_since_epoch().count());
+}
+
+// Keys that were not added count as full, and nothing must be promised to them that the nodes above do not have.
+void check_keys(tree_plan const& next, tree_nodes const& before) {
+    auto const& plan = before.plan();
+    for (std::uint32_t i = 0; i != next.kinds.size(); ++i) {
+        auto const& kind = next.kinds[i];
+        if (!kind.is_used || !kind.is_a_key || !kind.least)
+            continue;
+        bool const is_new = i >= plan.kinds.size() || !plan.kinds[i].is_used;
+        auto const is_more = [&](tree_kind const& old) {
+            return drops(kind.least.by_nanosecond) * plan.permit >
+                       drops(old.least.by_nanosecond) * next.permit ||
+                   kind.least.burst > old.least.burst || kind.keys != old.keys;
+        };
+        if (is_new || is_more(plan.kinds[i]))
+            throw std::invalid_argument(
+                "weir::rate_tree: " + kind.path +
+                " has a least, but its least and burst must not be raised, nor its keys changed");
+    }
+}
+
+}  // namespace
+
+rate_tree::path::path(tree_nodes const& nodes, tree_node leaf) noexcept {
+    for (auto node = leaf; node.kind != tree_kind::none; node = nodes.parent_of(node))
+        nodes_[size_++] = node;
+}
+
+rate_tree::rate_tree(options_type const& options) : options_(options), nodes_(tree_plan(options)) {}
+
+void rate_tree::configure(options_type const& options, time_point now) {
+    auto kept = options;
+    tree_plan plan(options, &nodes_.plan());
+    check_keys(plan, nodes_);
+    tree_nodes next(std::move(plan));
+    next.take_over(nodes_, tick_of(now));
+    nodes_ = std::move(next);
+    options_ = std::move(kept);
+}
+
+// ---- Nodes
+
+std::optional<tree_node> rate_tree::find(tree_node parent, std::string_view name) const noexcept {
+    auto const& named = nodes_.kind(parent).named;
+    auto const found = named.find(name);
+    return found == named.end() ? std::nullopt : std::optional(tree_node{found->second, 0});
+}
+
+bool rate_tree::forget(tree_node key, time_point now) noexcept {
+    auto const t = tick_of(now);
+    auto const& kind = nodes_.kind(key);
+    if (nodes_.keys_of(key) != 0 || (kind.least && nodes_.lacks_least(key, t) != 0) ||
+        (kind.most && nodes_.lacks_most(key, t) != 0))
+        return false;
+    nodes_.settle(nodes_.parent_of(key), t);
+    nodes_.remove(key);
+    return true;
+}
+
+// ---- Permits
+
+amount rate_tree::permits_of(drops n) const noexcept {
+    return n <= 0 ? 0 : static_cast<amount>(std::min<drops>(n / nodes_.plan().permit, max_amount));
+}
+
+drops rate_tree::saved(tree_node node, tick t) const noexcept {
+    auto const& least = nodes_.kind(node).least;
+    return least ? least.full - nodes_.lacks_least(node, t) : 0;
+}
+
+drops rate_tree::spare(tree_node node, tick t) noexcept {
+    nodes_.settle(node, t);
+    return nodes_.spare(node, t);
+}
+
+amount rate_tree::borrows(tree_node node, tick t) const noexcept {
+    auto const& kind = nodes_.kind(node);
+    auto const has = saved(node, t);
+    if (has < 0)
+        return 0;
+    if (!kind.most)
+        return max_amount;
+    auto const may = kind.most.full - nodes_.lacks_most(node, t);
+    return std::min(kind.can_borrow(), permits_of(may - has));
+}
+
+amount rate_tree::lends(tree_node node, tick t) noexcept {
+    auto const own = nodes_.kind(node).own;
+    return own == 0 ? 0 : std::min(own, permits_of(spare(node, t)));
+}
+
+drops rate_tree::ticks_to_borrow(tree_node node, drops n, tick t) const noexcept {
+    auto const& least = nodes_.kind(node).least;
+    auto const& most = nodes_.kind(node).most;
+    auto const lacks_least = least ? nodes_.lacks_least(node, t) : 0;
+    auto const out_of_debt = least ? ticks_for(lacks_least - least.full, least.by_nanosecond) : 0;
+    if (!most)
+        return out_of_debt;
+    auto const lacks_most = nodes_.lacks_most(node, t);
+    // `most` must have n beyond the saved permits: either while both fill, or beyond the whole burst.
+    auto const lacking = lacks_most + n - (most.full - least.full);
+    auto beyond = ticks_for(lacking, most.by_nanosecond);
+    auto const slope = most.by_nanosecond - least.by_nanosecond;
+    if (lacking <= lacks_least)
+        beyond = 0;
+    else if (slope > 0)
+        beyond = std::min(beyond, ticks_for(lacking - lacks_least, slope));
+    return std::max(out_of_debt, beyond);
+}
+
+drops rate_tree::debt(tree_node node, tick t) const noexcept {
+    auto const& kind = nodes_.kind(node);
+    auto const by_most = kind.most ? nodes_.lacks_most(node, t) - kind.most.full : 0;
+    return std::max({drops{0}, -saved(node, t), by_most});
+}
+
+// ---- Requests
+
+std::optional<std::size_t> rate_tree::lender(path const& from, amount n, tick t) noexcept {
+    if (n <= nodes_.kind(from[0]).least.burst && saved(from[0], t) >= drops_of(n))
+        return 0;
+    for (std::size_t level = 1; level != from.size(); ++level) {
+        if (n > borrows(from[level - 1], t))
+            return {};
+        if (n <= lends(from[level], t))
+            return level;
+    }
+    return {};
+}
+
+amount rate_tree::capacity(tree_node leaf) const noexcept {
+    path const from(nodes_, leaf);
+    auto most = nodes_.kind(leaf).least.burst;
+    auto below = max_amount;
+    for (std::size_t level = 1; level != from.size(); ++level) {
+        below = std::min(below, nodes_.kind(from[level - 1]).can_borrow());
+        most = std::max(most, std::min(below, nodes_.kind(from[level]).own));
+    }
+    return most;
+}
+
+amount rate_tree::remaining(tree_node leaf, time_point now) noexcept {
+    auto const t = tick_of(now);
+    path const from(nodes_, leaf);
+    auto most = std::min(nodes_.kind(leaf).least.burst, permits_of(saved(leaf, t)));
+    auto below = max_amount;
+    for (std::size_t level = 1; level != from.size(); ++level) {
+        below = std::min(below, borrows(from[level - 1], t));
+        most = std::max(most, std::min(below, lends(from[level], t)));
+    }
+    return most;
+}
+
+time_point rate_tree::ready_at(tree_node leaf, amount n, time_point now) noexcept {
+    auto const t = tick_of(now);
+    auto const wanted = drops_of(n);
+    path const from(nodes_, leaf);
+    auto const& least = nodes_.kind(leaf).least;
+    constexpr drops at_no_time = forever.count();
+    auto wait = at_no_time;
+    if (n <= least.burst)
+        wait = std::min(wait, ticks_for(wanted - saved(leaf, t), least.by_nanosecond));
+    drops below = 0;
+    for (std::size_t level = 1; level != from.size() && below < wait; ++level) {
+        if (n > nodes_.kind(from[level - 1]).can_borrow())
+            break;
+        below = std::max(below, ticks_to_borrow(from[level - 1], wanted, t));
+        if (n > nodes_.kind(from[level]).own)
+            continue;
+        nodes_.settle(from[level], t);
+        wait = std::min(wait, std::max(below, nodes_.ticks_to_spare(from[level], wanted, t)));
+    }
+    return wait >= at_no_time ? never : later(now, duration(static_cast<duration::rep>(wait)));
+}
+
+ticket rate_tree::take(tree_node leaf, amount n, time_point now) noexcept {
+    auto const t = tick_of(now);
+    path const from(nodes_, leaf);
+    auto level = lender(from, n, t);
+    auto taken = drops_of(n);
+    if (!level) {
+        level = 0;
+        while (!nodes_.kind(from[*level]).least)
+            ++*level;
+        auto const owed = std::max<drops>(-saved(from[*level], t), 0);
+        taken = std::min(taken, std::max<drops>(drops_of(max_amount) - owed, 0));
+    }
+    for (std::size_t i = 0; i != from.size(); ++i) {
+        if (nodes_.kind(from[i]).most)
+            nodes_.take_most(from[i], taken, t);
+        if (i < *level)
+            continue;
+        if (i + 1 != from.size())
+            nodes_.settle(from[i + 1], t);
+        nodes_.take_least(from[i], taken, t);
+    }
+    return *level;
+}
+
+bool rate_tree::refund(tree_node leaf, amount n, ticket lent_by, time_point now) noexcept {
+    auto const t = tick_of(now);
+    auto const put_back = drops_of(n);
+    path const from(nodes_, leaf);
+    bool freed = false;
+    for (std::size_t i = 0; i != from.size(); ++i) {
+        auto const& kind = nodes_.kind(from[i]);
+        if (kind.most)
+            freed = nodes_.put_back_most(from[i], put_back, t) || freed;
+        if (i < lent_by || !kind.least)
+            continue;
+        if (i + 1 != from.size())
+            nodes_.settle(from[i + 1], t);
+        freed = nodes_.put_back_least(from[i], put_back, t) || freed;
+    }
+    return freed;
+}
+
+rate_tree_stats rate_tree::stats(tree_node node, time_point now) noexcept {
+    auto const t = tick_of(now);
+    auto const& kind = nodes_.kind(node);
+    auto const owed = debt(node, t);
+    return {.saved = permits_of(saved(node, t)),
+            .may_take =
+                kind.most ? permits_of(kind.most.full - nodes_.lacks_most(node, t)) : max_amount,
+            .lends = kind.is_leaf() ? 0 : lends(node, t),
+            .debt = permits_of(owed + nodes_.plan().permit - 1),
+            .keys = nodes_.keys_of(node)};
+}
+
+}  // namespace weir::inline v0_2::policy

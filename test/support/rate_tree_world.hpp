@@ -1,0 +1,240 @@
+#pragma once
+
+#include <weir/policy/rate_tree.hpp>
+#include <weir/policy/token_bucket.hpp>
+#include <weir/time.hpp>
+
+#include "support/printing.hpp"
+#include "support/random.hpp"
+#include "support/rate_tree_oracle.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace support {
+
+/// Makes a tree of up to 3 levels below the root, with periods from 1 to 120 ns. So an oracle can look at each
+/// nanosecond.
+class rate_tree_maker {
+public:
+    explicit rate_tree_maker(random_source& random)
+        : random_(random), period_(random.one_of<std::int64_t>({7, 12, 30, 36, 60})) {}
+
+    [[nodiscard]] weir::rate_tree_options make() {
+        do {
+            options_.nodes.clear();
+            make_node("/", 1, true);
+        } while (options_.nodes.back().least->permits() >
+                 options_.nodes.back().least->period().count());
+        return options_;
+    }
+
+private:
+    struct share {
+        std::int64_t permits = 0;  // in `period_`
+        weir::amount burst = 0;
+    };
+
+    // Adds the children first: the least of a node depends on theirs. Returns what the node has for itself.
+    share make_node(std::string const& path, weir::amount keys, bool names) {
+        auto const depth = path == "/" ? 0 : std::ranges::count(path, '/');
+        auto const below = (path == "/" ? "" : path) + "/";
+        share sum;
+        if (depth < 3 && (depth == 0 || random_.one_in(2))) {
+            auto const named = names ? random_.between(0, depth == 0 ? 3 : 2) : 0;
+            for (std::int64_t i = 0; i != named; ++i)
+                add_to(sum, make_node(below + static_cast<char>('a' + i), 1, true));
+            if (named == 0 || random_.one_in(3))
+                add_to(sum, make_node(below + "*", depth == 0 ? 3 : 2, false));
+        }
+        weir::rate_tree_node node{.path = path};
+        share own;
+        if (path == "/" || sum.burst != 0 || random_.one_in(2)) {
+            own.permits = sum.permits + random_.between(sum.permits == 0 ? 1 : 0, 3);
+            own.burst = sum.burst + random_.between(1, 5);
+            auto const times = random_.between(1, 2);
+            node.least = weir::rate(times * own.permits, weir::duration(times * period_));
+            node.burst = own.burst;
+        }
+        if (path != "/" && (!node.least || random_.one_in(2))) {
+            auto const least = std::max<std::int64_t>(own.permits, 1);
+            auto const more = std::min(least + random_.between(0, 4), std::max(least, period_));
+            node.most = weir::rate(more, weir::duration(period_));
+            auto const other = weir::rate(1, weir::duration(random_.between(1, 10)));
+            if (random_.one_in(3) && (!node.least || other >= *node.least))
+                node.most = other;
+            node.most_burst = own.burst + random_.between(1, 6);
+        }
+        if (path.ends_with('*'))
+            node.keys = keys;
+        options_.nodes.push_back(node);
+        return {own.permits * keys, own.burst * keys};
+    }
+    static void add_to(share& sum, share const& more) {
+        sum.permits += more.permits;
+        sum.burst += more.burst;
+    }
+
+    random_source& random_;
+    std::int64_t period_;
+    weir::rate_tree_options options_;
+};
+
+/// A tree beside its oracle: each call goes to both, and checks that they agree.
+class rate_tree_world {
+public:
+    rate_tree_world(weir::rate_tree_options const& options, weir::time_point start)
+        : tree(options), oracle(options), now(start), nodes_(oracle.nodes().size()) {
+        find_named(0, weir::policy::rate_tree::root());
+    }
+
+    struct grant {
+        std::size_t leaf;
+        weir::amount count;
+        weir::ticket ticket;
+        std::size_t from;  // in the oracle
+    };
+
+    void pass(std::int64_t nanoseconds) {
+        oracle.pass(nanoseconds);
+        now += weir::duration(nanoseconds);
+    }
+
+    /// Returns the node of the tree; adds it and the keys above it if it is new.
+    weir::policy::tree_node node(std::size_t i) {
+        if (!nodes_[i]) {
+            auto const above = node(oracle.nodes()[i].parent);
+            nodes_[i] = tree.add(above);
+            BOOST_TEST_REQUIRE(nodes_[i].has_value());
+            oracle.nodes()[i].is_added = true;
+        }
+        return *nodes_[i];
+    }
+    [[nodiscard]] std::size_t some_leaf(random_source& random) const {
+        for (;;) {
+            auto const i = random.index_in(oracle.nodes());
+            if (oracle.is_leaf(i))
+                return i;
+        }
+    }
+
+    /// Takes the permits if they are free.
+    std::optional<grant> ask(std::size_t leaf, weir::amount n) {
+        auto const at = node(leaf);
+        auto const from = oracle.grantor(leaf, n);
+        bool const is_ready = n <= tree.capacity(at) && tree.ready_at(at, n, now) <= now;
+        BOOST_TEST_REQUIRE(is_ready == from.has_value());
+        BOOST_TEST_REQUIRE((tree.remaining(at, now) >= n) == is_ready);
+        if (!is_ready)
+            return {};
+        return take(leaf, n, *from);
+    }
+    /// Takes the permits even if they are not free.
+    grant charge(std::size_t leaf, weir::amount n) {
+        return take(leaf, n, oracle.grantor(leaf, n).value_or(oracle.debtor(leaf)));
+    }
+    void refund(grant const& g, weir::amount n) {
+        tree.refund(node(g.leaf), n, g.ticket, now);
+        oracle.put_back(g.leaf, n, g.from);
+    }
+    void forget(std::size_t i) {
+        if (!nodes_[i] || !oracle.nodes()[i].path.ends_with('*'))
+            return;
+        bool const is_forgotten = tree.forget(*nodes_[i], now);
+        BOOST_TEST_REQUIRE(is_forgotten == oracle.is_like_new(i));
+        if (is_forgotten) {
+            nodes_[i].reset();
+            oracle.nodes()[i].is_added = false;
+        }
+    }
+    void configure(weir::rate_tree_options const& options) {
+        tree.configure(options, now);
+        rate_tree_oracle next(options);
+        next.take_over(oracle);
+        std::vector<std::optional<weir::policy::tree_node>> kept(next.nodes().size());
+        for (std::size_t i = 0; i != kept.size(); ++i) {
+            for (std::size_t old = 0; old != nodes_.size(); ++old) {
+                if (is_same(next, i, oracle, old))
+                    kept[i] = nodes_[old];
+            }
+        }
+        oracle = std::move(next);
+        nodes_ = std::move(kept);
+        find_named(0, weir::policy::rate_tree::root());
+    }
+
+    void check_levels() {
+        for (std::size_t i = 0; i != nodes_.size(); ++i) {
+            if (!nodes_[i])
+                continue;
+            auto const& n = oracle.nodes()[i];
+            auto const stats = tree.stats(*nodes_[i], now);
+            BOOST_TEST_CONTEXT("node " << n.path) {
+                BOOST_TEST_REQUIRE(stats.saved == oracle.permits(n.least));
+                BOOST_TEST_REQUIRE(
+                    stats.may_take == (n.most ? oracle.permits(n.most) : weir::max_amount));
+                BOOST_TEST_REQUIRE(stats.debt == oracle.debt(i));
+                if (oracle.is_leaf(i))
+                    BOOST_TEST_REQUIRE(tree.capacity(*nodes_[i]) == oracle.most_at_once(i));
+            }
+        }
+    }
+    /// Compares `ready_at` with a search nanosecond by nanosecond, and checks that the permits remain free.
+    void check_ready_at(std::size_t leaf, weir::amount n) {
+        auto const told = tree.ready_at(node(leaf), n, now);
+        auto ahead = oracle;
+        auto at = now;
+        for (; !ahead.grantor(leaf, n); at += weir::duration(1))
+            ahead.pass(1);
+        BOOST_TEST_REQUIRE(told == at);
+        for (int i = 0; i != 40; ++i) {
+            ahead.pass(1);
+            BOOST_TEST_REQUIRE(ahead.grantor(leaf, n).has_value());
+        }
+    }
+
+    weir::policy::rate_tree tree;
+    rate_tree_oracle oracle;
+    weir::time_point now;
+
+private:
+    grant take(std::size_t leaf, weir::amount n, std::size_t from) {
+        oracle.take(leaf, n, from);
+        auto const ticket = tree.take(node(leaf), n, now);
+        BOOST_TEST_REQUIRE(ticket == oracle.levels(leaf, from));
+        return {leaf, n, ticket, from};
+    }
+    void find_named(std::size_t i, weir::policy::tree_node at) {
+        nodes_[i] = at;
+        oracle.nodes()[i].is_added = true;
+        for (auto c : oracle.nodes()[i].children) {
+            auto const& path = oracle.nodes()[c].path;
+            if (auto const found = tree.find(at, path.substr(path.rfind('/') + 1)))
+                find_named(c, *found);
+        }
+    }
+    static bool is_same(rate_tree_oracle const& a, std::size_t i, rate_tree_oracle const& b,
+                        std::size_t j) {
+        for (;;) {
+            auto const& one = a.nodes()[i];
+            auto const& other = b.nodes()[j];
+            if (one.path != other.path || one.key != other.key)
+                return false;
+            if (i == 0 || j == 0)
+                return i == j;
+            i = one.parent;
+            j = other.parent;
+        }
+    }
+
+    std::vector<std::optional<weir::policy::tree_node>> nodes_;
+};
+
+}  // namespace support
