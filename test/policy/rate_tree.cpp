@@ -55,10 +55,7 @@ tree_node at(rate_tree const& tree, std::vector<std::string> const& names) {
     return node;
 }
 bool try_take(rate_tree& tree, tree_node leaf, amount n, time_point now) {
-    bool const is_ready = tree.ready_at(leaf, n, now) <= now;
-    if (is_ready)
-        tree.take(leaf, n, now);
-    return is_ready;
+    return tree.try_take(leaf, n, now).has_value();
 }
 
 std::int64_t some_pause(random_source& random) {

@@ -132,13 +132,21 @@ public:
         bool const is_ready = n <= tree.capacity(at) && tree.ready_at(at, n, now) <= now;
         BOOST_TEST_REQUIRE(is_ready == from.has_value());
         BOOST_TEST_REQUIRE((tree.remaining(at, now) >= n) == is_ready);
+        auto const ticket = tree.try_take(at, n, now);
+        BOOST_TEST_REQUIRE(ticket.has_value() == is_ready);
         if (!is_ready)
             return {};
-        return take(leaf, n, *from);
+        oracle.take(leaf, n, *from);
+        BOOST_TEST_REQUIRE(*ticket == oracle.levels(leaf, *from));
+        return grant{leaf, n, *ticket, *from};
     }
     /// Takes the permits even if they are not free.
     grant charge(std::size_t leaf, weir::amount n) {
-        return take(leaf, n, oracle.grantor(leaf, n).value_or(oracle.debtor(leaf)));
+        auto const from = oracle.grantor(leaf, n).value_or(oracle.debtor(leaf));
+        oracle.take(leaf, n, from);
+        auto const ticket = tree.take(node(leaf), n, now);
+        BOOST_TEST_REQUIRE(ticket == oracle.levels(leaf, from));
+        return {leaf, n, ticket, from};
     }
     void refund(grant const& g, weir::amount n) {
         tree.refund(node(g.leaf), n, g.ticket, now);
@@ -205,12 +213,6 @@ public:
     weir::time_point now;
 
 private:
-    grant take(std::size_t leaf, weir::amount n, std::size_t from) {
-        oracle.take(leaf, n, from);
-        auto const ticket = tree.take(node(leaf), n, now);
-        BOOST_TEST_REQUIRE(ticket == oracle.levels(leaf, from));
-        return {leaf, n, ticket, from};
-    }
     void find_named(std::size_t i, weir::policy::tree_node at) {
         nodes_[i] = at;
         oracle.nodes()[i].is_added = true;

@@ -117,8 +117,10 @@ public:
     /// 64 children of a lender become full before that; then it may be as late as the time when the lender is full. `n`
     /// must be from 1 to `capacity(leaf)`.
     [[nodiscard]] time_point ready_at(tree_node leaf, amount n, time_point now) noexcept;
-    /// Takes `n` permits and returns the ticket for `refund`. If `ready_at` is later, it is a charge: a debt of at most
-    /// `max_amount`.
+    /// Takes `n` permits, if they can be granted now. Returns the ticket for `refund`; nothing if they cannot.
+    [[nodiscard]] std::optional<ticket> try_take(tree_node leaf, amount n, time_point now) noexcept;
+    /// Takes `n` permits, even if they cannot be granted now: then it is a charge, and a debt of at most `max_amount`.
+    /// Returns the ticket for `refund`.
     ticket take(tree_node leaf, amount n, time_point now) noexcept;
     /// Puts back `n` unused permits of a ticket, as far as they fit. Returns whether this may have freed permits, of
     /// any leaf.
@@ -160,6 +162,7 @@ private:
 
     // Returns the level of the node that grants the request; nothing if none can now.
     [[nodiscard]] std::optional<std::size_t> lender(path const& from, amount n, tick t) noexcept;
+    void take_from(std::size_t level, path const& from, drops n, tick t) noexcept;
     [[nodiscard]] drops debt(tree_node node, tick t) const noexcept;
 
     options_type options_;

@@ -187,28 +187,40 @@ time_point rate_tree::ready_at(tree_node leaf, amount n, time_point now) noexcep
     return wait >= at_no_time ? never : later(now, duration(static_cast<duration::rep>(wait)));
 }
 
-ticket rate_tree::take(tree_node leaf, amount n, time_point now) noexcept {
+std::optional<ticket> rate_tree::try_take(tree_node leaf, amount n, time_point now) noexcept {
     auto const t = tick_of(now);
     path const from(nodes_, leaf);
-    auto level = lender(from, n, t);
-    auto taken = drops_of(n);
-    if (!level) {
-        level = 0;
-        while (!nodes_.kind(from[*level]).least)
-            ++*level;
-        auto const owed = std::max<drops>(-saved(from[*level], t), 0);
-        taken = std::min(taken, std::max<drops>(drops_of(max_amount) - owed, 0));
-    }
+    auto const level = lender(from, n, t);
+    if (!level)
+        return {};
+    take_from(*level, from, drops_of(n), t);
+    return *level;
+}
+
+ticket rate_tree::take(tree_node leaf, amount n, time_point now) noexcept {
+    if (auto const granted = try_take(leaf, n, now))
+        return *granted;
+    auto const t = tick_of(now);
+    path const from(nodes_, leaf);
+    std::size_t level = 0;
+    while (!nodes_.kind(from[level]).least)
+        ++level;
+    auto const owed = std::max<drops>(-saved(from[level], t), 0);
+    auto const most = std::max<drops>(drops_of(max_amount) - owed, 0);
+    take_from(level, from, std::min(drops_of(n), most), t);
+    return level;
+}
+
+void rate_tree::take_from(std::size_t level, path const& from, drops n, tick t) noexcept {
     for (std::size_t i = 0; i != from.size(); ++i) {
         if (nodes_.kind(from[i]).most)
-            nodes_.take_most(from[i], taken, t);
-        if (i < *level)
+            nodes_.take_most(from[i], n, t);
+        if (i < level)
             continue;
         if (i + 1 != from.size())
             nodes_.settle(from[i + 1], t);
-        nodes_.take_least(from[i], taken, t);
+        nodes_.take_least(from[i], n, t);
     }
-    return *level;
 }
 
 bool rate_tree::refund(tree_node leaf, amount n, ticket lent_by, time_point now) noexcept {

@@ -26,20 +26,20 @@ struct tree_bucket {
 struct tree_kind {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-    std::string path;
-    std::uint32_t parent = none;
-    std::uint32_t key = none;  // the kind of the keys below it
-    std::map<std::string, std::uint32_t, std::less<>> named;
-    amount keys = 1;          // the greatest number of nodes below one parent
-    bool is_used = false;     // false if the options have it no longer
-    bool is_a_key = false;    // `*`
-    bool below_keys = false;  // its parent is a key
-    bool divides = false;     // children have a least
-
+    // The members that each request reads are in the first two cache lines.
     tree_bucket least;
     tree_bucket most;
+    drops own_full = 0;  // like `own`, in drops, with the parts of `full` beyond the burst
     amount own = 0;      // permits of the burst that children cannot save
-    drops own_full = 0;  // the same in drops, with the parts of `full` beyond the burst
+    std::uint32_t parent = none;
+    std::uint32_t key = none;  // the kind of the keys below it
+    bool divides = false;      // children have a least
+    bool is_a_key = false;     // `*`
+    bool below_keys = false;   // its parent is a key
+    bool is_used = false;      // false if the options have it no longer
+    amount keys = 1;           // the greatest number of nodes below one parent
+    std::string path;
+    std::map<std::string, std::uint32_t, std::less<>> named;
 
     [[nodiscard]] bool is_leaf() const noexcept { return key == none && named.empty(); }
     /// The greatest number of permits that a request may take of `most` when it borrows.
