@@ -58,8 +58,8 @@ namespace policy {
 /// node above it that has one. A node in debt borrows nothing. The saved permits of others remain theirs.
 ///
 /// This class is a pure state machine without a clock, a queue or a thread: a lock of the caller protects it, and the
-/// time that the caller passes never goes back. It is not a `limiting_policy`, because a request has a leaf. Members
-/// may throw only where the list states it.
+/// time that the caller passes never goes back. It is not a `limiting_policy`, because a request has a leaf. Only the
+/// members that name an exception throw one.
 ///
 /// Keys: a node for each key of `*` is added by `add`, when the caller first sees the key, and forgotten by `forget`.
 ///
@@ -69,6 +69,7 @@ namespace policy {
 /// Source: hierarchical token buckets (HTB) of Linux, which also lend what children have saved.
 class rate_tree {
 public:
+    /// The options.
     using options_type = rate_tree_options;
 
     /// Each node is full.
@@ -76,6 +77,7 @@ public:
     /// @throws std::invalid_argument that names the node, the value and the bound
     explicit rate_tree(options_type const& options);
 
+    /// Returns the current options.
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     /// Changes the options. Nodes are compared by their paths: a kept one keeps its `tree_node` and what it has saved,
     /// up to its new burst; a new one has saved nothing. A removed node may not be used any more, nor may keys below
@@ -90,6 +92,7 @@ public:
 
     // Nodes.
 
+    /// Returns the root.
     [[nodiscard]] static tree_node root() noexcept { return {0, 0}; }
     /// Returns the node below `parent` that the options name so.
     [[nodiscard]] std::optional<tree_node> find(tree_node parent,
@@ -102,6 +105,7 @@ public:
     /// Removes a node that `add` has returned, if it has recovered to the state in which it was added and has no keys
     /// below it. Returns whether it did.
     bool forget(tree_node key, time_point now) noexcept;
+    /// Returns whether the options have no node below it.
     [[nodiscard]] bool is_leaf(tree_node node) const noexcept {
         return nodes_.kind(node).is_leaf();
     }

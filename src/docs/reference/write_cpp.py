@@ -20,6 +20,8 @@ NAMESPACES = ("weir", "weir::testing", "weir::redis", "weir::mysql", "weir::orde
 # Policies are template arguments: programs name them, but do not call their members.
 POLICIES = ("seats sliding_log sliding_window fixed_window token_bucket leaky_bucket smooth_bursty smooth_warming_up adaptive "
             "adaptive_rate server_quota penalty any all").split()
+# A program calls the members of these.
+RULES = ("weir::policy::rate_tree", "weir::policy::tree_node")
 DOXYFILE = """
 INPUT = {headers}
 FILE_PATTERNS = *.hpp
@@ -196,6 +198,8 @@ class Reference:
             everything = {c.findtext("name"): read(c.get("refid")) for c in index
                           if c.get("kind") in ("class", "struct", "namespace", "concept")}
         def is_public(name):
+            if name in RULES:
+                return name in everything
             if name in everything and everything[name].get("kind") in ("class", "struct"):
                 return everything[name].get("prot") == "public" and is_public(name.rpartition("::")[0])
             return name in NAMESPACES

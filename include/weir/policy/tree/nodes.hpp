@@ -14,8 +14,10 @@ namespace weir::inline v0_2::policy {
 
 /// A node of a tree of rates. It is a number only: it stays valid until the node is removed.
 struct tree_node {
+    /// The number of its path.
     std::uint32_t kind = tree_kind::none;
-    std::uint32_t number = 0;  // among the nodes of the kind
+    /// The number of the node among all nodes with that path.
+    std::uint32_t number = 0;
 
     friend bool operator==(tree_node const&, tree_node const&) = default;
 };
