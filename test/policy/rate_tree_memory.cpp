@@ -1,4 +1,5 @@
 #include <weir/policy/rate_tree.hpp>
+#include <weir/policy/rate_tree_queue.hpp>
 
 #include "support/allocations.hpp"
 #include "support/printing.hpp"
@@ -16,6 +17,7 @@ using namespace std::chrono_literals;
 using weir::rate_tree_options;
 using weir::time_point;
 using weir::policy::rate_tree;
+using weir::policy::rate_tree_queue;
 using weir::policy::tree_node;
 
 namespace {
@@ -119,6 +121,35 @@ BOOST_AUTO_TEST_CASE(without_memory_the_options_remain) {
     BOOST_TEST(tree.find(rate_tree::root(), "b").has_value());
     BOOST_TEST(tree.stats(leaves[7], noon).may_take == 5);
     BOOST_TEST(tree.stats(leaves[7], noon).saved == 0);
+}
+
+BOOST_AUTO_TEST_CASE(without_memory_no_request_waits) {
+    rate_tree_queue queue(rate_tree(
+        rate_tree_options::parse("tree / 9/1s, /a 5/1s burst 2, /a/b 1/1s, /a/* most 1/1s")));
+    auto const a = queue.tree().find(rate_tree::root(), "a").value();
+    auto const b = queue.tree().find(a, "b").value();
+    auto const key = queue.add(a).value();
+    BOOST_TEST(queue.try_take(b, 1, noon).has_value());
+    fail_each_allocation([&] { queue.push(b, 1, 1, noon); },
+                         [&] {
+                             BOOST_TEST(queue.size() == 0U);
+                             BOOST_TEST(!queue.has_waiting(b));
+                             BOOST_TEST(queue.next_at() == weir::never);
+                         });
+    fail_each_allocation([&] { queue.push(key, 1, 2, noon); },
+                         [&] { BOOST_TEST(queue.size() == 1U); });
+    auto const next =
+        rate_tree_options::parse("tree / 8/1s, /a 5/1s burst 2, /a/b 1/1s, /a/* most 1/1s");
+    fail_each_allocation([&] { queue.configure(next, noon); },
+                         [&] { BOOST_TEST(queue.size() == 2U); });
+    support::allocation_count const count;
+    auto now = noon;
+    for (int granted = 0; granted != 2; now = queue.next_at()) {
+        while (queue.pop(now))
+            ++granted;
+    }
+    BOOST_TEST(count() == 0U);
+    BOOST_TEST(queue.next_at() == weir::never);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -44,7 +44,8 @@ BOOST_AUTO_TEST_SUITE(rate_tree_options_)
 
 BOOST_AUTO_TEST_CASE(a_text_has_all_options) {
     std::string const text =
-        "tree / 1000/1s burst 200, /acme 300/1s burst 60 most 600/1s burst 120, /acme/* most 20/1s "
+        "tree / 1000/1s burst 200, /acme 300/1s burst 60 most 600/1s burst "
+        "120 weight 3, /acme/* most 20/1s "
         "keys 5000, /*/* most 5/1s burst 5";
     auto const options = rate_tree_options::parse("  " + text);
     BOOST_TEST(to_string(options) == text);
@@ -54,6 +55,7 @@ BOOST_AUTO_TEST_CASE(a_text_has_all_options) {
     BOOST_TEST(*acme.burst == 60);
     BOOST_TEST(to_string(*acme.most) == "600/1s");
     BOOST_TEST(*acme.most_burst == 120);
+    BOOST_TEST(*acme.weight == 3);
     BOOST_TEST(!acme.keys);
     auto const& users = options.nodes.at(2);
     BOOST_TEST(!users.least);
@@ -82,10 +84,9 @@ BOOST_AUTO_TEST_CASE(a_wrong_text_is_rejected_with_its_column) {
              std::pair{"tree / 1/1s, ",
                        "column 14: expected a path such as /acme/*, found the end of the "
                        "text"},
-             std::pair{
-                 "tree / 1/1s most 2/1s x",
-                 "column 23: expected burst, most, keys, a comma or the end of the text, found "
-                 "`x`"},
+             std::pair{"tree / 1/1s most 2/1s x", "column 23: expected burst, most, weight, keys, "
+                                                  "a comma or the end of the text, found "
+                                                  "`x`"},
              std::pair{"tree / 1/1s burst x", "column 19: expected a whole number, found `x`"},
          })
         BOOST_CHECK_EXCEPTION(
@@ -145,6 +146,7 @@ BOOST_AUTO_TEST_CASE(each_node_has_a_rate) {
     rejects("tree / 9/1s, /a 4/1s burst 4 most 4/1s burst 4",
             "most_burst of /a is 4, but must be from 5 to 1000000000000000");
     rejects("tree / 9/1s, /a 1/1s keys 5", "keys of /a is 5, but only `*` has keys");
+    rejects("tree / 9/1s, /a 1/1s weight 33", "weight of /a is 33, but must be from 1 to 32");
     rejects("tree / 9/1s, /* most 1/1s keys 0", "keys of /* is 0, but must be from 1 to 1048576");
     rejects({{.path = "/", .least = weir::rate(9, 1s)},
              {.path = "/a", .burst = 5, .most = weir::rate(1, 1s)}},

@@ -130,6 +130,17 @@ public:
             owed = std::max(owed, *b ? -(*b)->has : 0);
         return (owed + unit_ - 1) / unit_;
     }
+    /// Returns whether a node below the lender can take `n` by its most, beyond the permits that it has saved.
+    [[nodiscard]] bool can_take(std::size_t v, weir::amount n) const {
+        auto const saved = nodes_[v].least ? nodes_[v].least->has : 0;
+        return saved >= 0 && n <= can_borrow(v) &&
+               (!nodes_[v].most || nodes_[v].most->has - n * unit_ >= saved);
+    }
+    [[nodiscard]] weir::amount can_borrow(std::size_t v) const {
+        auto const& n = nodes_[v];
+        return n.most ? n.most->burst - (n.least ? n.least->burst : 0) : weir::max_amount;
+    }
+    [[nodiscard]] parts in_parts(weir::amount n) const { return n * unit_; }
     [[nodiscard]] weir::amount own_burst(std::size_t w) const {
         auto own = nodes_[w].least ? nodes_[w].least->burst : 0;
         for (auto c : nodes_[w].children)
@@ -199,16 +210,9 @@ private:
         for (f(leaf); leaf != 0; f(leaf))
             leaf = nodes_[leaf].parent;
     }
-    [[nodiscard]] weir::amount can_borrow(std::size_t v) const {
-        auto const& n = nodes_[v];
-        return n.most ? n.most->burst - (n.least ? n.least->burst : 0) : weir::max_amount;
-    }
     [[nodiscard]] bool all_can_take(std::size_t leaf, std::size_t w, weir::amount n) const {
         for (auto v = leaf; v != w; v = nodes_[v].parent) {
-            auto const saved = nodes_[v].least ? nodes_[v].least->has : 0;
-            if (saved < 0 || n > can_borrow(v))
-                return false;
-            if (nodes_[v].most && nodes_[v].most->has - n * unit_ < saved)
+            if (!can_take(v, n))
                 return false;
         }
         return true;

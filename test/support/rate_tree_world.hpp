@@ -72,6 +72,8 @@ private:
                 node.most = other;
             node.most_burst = own.burst + random_.between(1, 6);
         }
+        if (random_.one_in(3))
+            node.weight = random_.between(1, 4);
         if (path.ends_with('*'))
             node.keys = keys;
         options_.nodes.push_back(node);

@@ -30,6 +30,8 @@ struct rate_tree_stats {
 
 namespace policy {
 
+class rate_tree_queue;
+
 /// The rule of a rate that the nodes of a tree share: each has a guaranteed share, `least`, and borrows up to a bound,
 /// `most`, while others leave their shares unused.
 ///
@@ -136,6 +138,7 @@ public:
     [[nodiscard]] std::size_t heap_bytes() const noexcept { return nodes_.heap_bytes(); }
 
 private:
+    friend class rate_tree_queue;
     using tick = tree_nodes::tick;
 
     // A leaf and all nodes above it.

@@ -8,11 +8,6 @@
 namespace weir::inline v0_2::policy {
 namespace {
 
-tree_nodes::tick tick_of(time_point t) noexcept {
-    return static_cast<std::uint64_t>(t.time_since_epoch().count()) -
-           static_cast<std::uint64_t>(time_point::min().time_since_epoch().count());
-}
-
 // Keys that were not added count as full, and nothing must be promised to them that the nodes above do not have.
 void check_keys(tree_plan const& next, tree_nodes const& before) {
     auto const& plan = before.plan();
@@ -47,7 +42,7 @@ void rate_tree::configure(options_type const& options, time_point now) {
     tree_plan plan(options, &nodes_.plan());
     check_keys(plan, nodes_);
     tree_nodes next(std::move(plan));
-    next.take_over(nodes_, tick_of(now));
+    next.take_over(nodes_, tree_nodes::tick_of(now));
     nodes_ = std::move(next);
     options_ = std::move(kept);
 }
@@ -61,7 +56,7 @@ std::optional<tree_node> rate_tree::find(tree_node parent, std::string_view name
 }
 
 bool rate_tree::forget(tree_node key, time_point now) noexcept {
-    auto const t = tick_of(now);
+    auto const t = tree_nodes::tick_of(now);
     auto const& kind = nodes_.kind(key);
     if (nodes_.keys_of(key) != 0 || (kind.least && nodes_.lacks_least(key, t) != 0) ||
         (kind.most && nodes_.lacks_most(key, t) != 0))
@@ -154,7 +149,7 @@ amount rate_tree::capacity(tree_node leaf) const noexcept {
 }
 
 amount rate_tree::remaining(tree_node leaf, time_point now) noexcept {
-    auto const t = tick_of(now);
+    auto const t = tree_nodes::tick_of(now);
     path const from(nodes_, leaf);
     auto most = std::min(nodes_.kind(leaf).least.burst, permits_of(saved(leaf, t)));
     auto below = max_amount;
@@ -166,7 +161,7 @@ amount rate_tree::remaining(tree_node leaf, time_point now) noexcept {
 }
 
 time_point rate_tree::ready_at(tree_node leaf, amount n, time_point now) noexcept {
-    auto const t = tick_of(now);
+    auto const t = tree_nodes::tick_of(now);
     auto const wanted = drops_of(n);
     path const from(nodes_, leaf);
     auto const& least = nodes_.kind(leaf).least;
@@ -188,7 +183,7 @@ time_point rate_tree::ready_at(tree_node leaf, amount n, time_point now) noexcep
 }
 
 std::optional<ticket> rate_tree::try_take(tree_node leaf, amount n, time_point now) noexcept {
-    auto const t = tick_of(now);
+    auto const t = tree_nodes::tick_of(now);
     path const from(nodes_, leaf);
     auto const level = lender(from, n, t);
     if (!level)
@@ -200,7 +195,7 @@ std::optional<ticket> rate_tree::try_take(tree_node leaf, amount n, time_point n
 ticket rate_tree::take(tree_node leaf, amount n, time_point now) noexcept {
     if (auto const granted = try_take(leaf, n, now))
         return *granted;
-    auto const t = tick_of(now);
+    auto const t = tree_nodes::tick_of(now);
     path const from(nodes_, leaf);
     std::size_t level = 0;
     while (!nodes_.kind(from[level]).least)
@@ -224,7 +219,7 @@ void rate_tree::take_from(std::size_t level, path const& from, drops n, tick t) 
 }
 
 bool rate_tree::refund(tree_node leaf, amount n, ticket lent_by, time_point now) noexcept {
-    auto const t = tick_of(now);
+    auto const t = tree_nodes::tick_of(now);
     auto const put_back = drops_of(n);
     path const from(nodes_, leaf);
     bool freed = false;
@@ -242,7 +237,7 @@ bool rate_tree::refund(tree_node leaf, amount n, ticket lent_by, time_point now)
 }
 
 rate_tree_stats rate_tree::stats(tree_node node, time_point now) noexcept {
-    auto const t = tick_of(now);
+    auto const t = tree_nodes::tick_of(now);
     auto const& kind = nodes_.kind(node);
     auto const owed = debt(node, t);
     return {.saved = permits_of(saved(node, t)),

@@ -2,10 +2,12 @@
 
 #include <weir/policy/bucket.hpp>
 #include <weir/policy/tree/plan.hpp>
+#include <weir/time.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -35,6 +37,15 @@ class tree_nodes {
 public:
     /// Nanoseconds since the earliest `time_point`.
     using tick = std::uint64_t;
+    [[nodiscard]] static tick tick_of(time_point t) noexcept {
+        return static_cast<std::uint64_t>(t.time_since_epoch().count()) -
+               static_cast<std::uint64_t>(time_point::min().time_since_epoch().count());
+    }
+    /// Returns the tick `ticks` after `t`, at most the last one.
+    [[nodiscard]] static tick later_by(tick t, drops ticks) noexcept {
+        constexpr auto last = std::numeric_limits<tick>::max();
+        return ticks > drops(last - t) ? last : t + static_cast<tick>(ticks);
+    }
 
     /// Each node that is not a key exists, and is full.
     explicit tree_nodes(tree_plan plan);
@@ -78,9 +89,10 @@ public:
     /// been called at `t`.
     [[nodiscard]] drops spare(tree_node node, tick t) const noexcept;
     /// Returns how many ticks after `t` `spare` is `n` or more, for an `n` of at most the node's own burst. The result
-    /// is exact if at most 64 children become full before that; otherwise it may be too large. `settle` must have been
-    /// called at `t`.
-    [[nodiscard]] drops ticks_to_spare(tree_node node, drops n, tick t) const noexcept;
+    /// is exact if at most 64 children become full before that. Otherwise it is too large or, with `early`, too small.
+    /// `settle` must have been called at `t`.
+    [[nodiscard]] drops ticks_to_spare(tree_node node, drops n, tick t,
+                                       bool early = false) const noexcept;
 
     /// Continues from the nodes of `before`: this plan was made after its plan, and no node was added. A bucket keeps
     /// its permits, as far as it can save them. A new bucket of `least` is empty, and a new one of `most` full. Throws

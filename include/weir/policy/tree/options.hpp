@@ -35,6 +35,10 @@ struct rate_tree_node {
     /// has at most `most_burst` - `burst` permits.
     std::optional<amount> most_burst = {};
 
+    /// The part of the permits that its parent or a higher node lends to waiting requests, beside the other children of
+    /// its parent: 1 to 32. By default it is 1. Only `rate_tree_queue` uses it.
+    std::optional<amount> weight = {};
+
     /// Only for `*`: the greatest number of keys below one parent, 1 to 1,048,576. If `*` has a `least`, the parent
     /// must have that much for all these keys.
     std::optional<amount> keys = {};
@@ -49,7 +53,8 @@ struct rate_tree_options {
     std::vector<rate_tree_node> nodes;
 
     /// Parses a text. It begins with `tree`. The nodes follow, separated by commas: the path, the `least` and its
-    /// `burst`, then `most`, its rate and its `burst`, and for a `*` also `keys`. Omitted options have their defaults.
+    /// `burst`, then `most`, its rate and its `burst`, `weight`, and for a `*` also `keys`. Omitted options have their
+    /// defaults.
     ///
     /// @throws std::invalid_argument that quotes the text, and names the column, the expected and the found text. Only
     ///   the tree that is made of the result checks the values.

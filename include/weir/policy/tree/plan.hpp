@@ -25,6 +25,7 @@ struct tree_bucket {
 /// The properties of all nodes with one path.
 struct tree_kind {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
+    static constexpr amount greatest_weight = 32;
 
     // The members that each request reads are in the first two cache lines.
     tree_bucket least;
@@ -37,6 +38,7 @@ struct tree_kind {
     bool is_a_key = false;     // `*`
     bool below_keys = false;   // its parent is a key
     bool is_used = false;      // false if the options have it no longer
+    amount weight = 1;         // of what it borrows
     amount keys = 1;           // the greatest number of nodes below one parent
     std::string path;
     std::map<std::string, std::uint32_t, std::less<>> named;

@@ -7,14 +7,6 @@
 namespace weir::inline v0_2::policy {
 namespace {
 
-using tick = tree_nodes::tick;
-
-constexpr tick last_tick = std::numeric_limits<tick>::max();
-
-tick later_by(tick t, drops ticks) noexcept {
-    return ticks > drops(last_tick - t) ? last_tick : t + static_cast<tick>(ticks);
-}
-
 template <class T>
 std::size_t bytes_of(std::vector<T> const& v) noexcept {
     return v.capacity() * sizeof(T);
@@ -221,7 +213,7 @@ drops tree_nodes::spare(tree_node node, tick t) const noexcept {
                        all.numbers - static_cast<wrapping>(t) * static_cast<wrapping>(all.rates));
 }
 
-drops tree_nodes::ticks_to_spare(tree_node node, drops n, tick t) const noexcept {
+drops tree_nodes::ticks_to_spare(tree_node node, drops n, tick t, bool early) const noexcept {
     auto const& k = kind(node);
     auto const lacks = lacks_least(node, t);
     auto const until_full = ticks_for(lacks, k.least.by_nanosecond);
@@ -274,7 +266,7 @@ drops tree_nodes::ticks_to_spare(tree_node node, drops n, tick t) const noexcept
             continue;
         }
         if (++seen > longest_walk)
-            return until_full;
+            return early ? std::min(drops(first.full_at) - t, until_full) : until_full;
         push({full_at(child, t), first.place, true});
         push_entry(2 * first.place + 1);
         push_entry(2 * first.place + 2);

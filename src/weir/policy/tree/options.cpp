@@ -51,10 +51,12 @@ rate_tree_node read_node(reader in) {
         if (skip_name(in, "burst"))
             in.read(node.most_burst);
     }
+    if (skip_name(in, "weight"))
+        in.read(node.weight);
     if (skip_name(in, "keys"))
         in.read(node.keys);
     if (!in.at_end())
-        in.expected("burst, most, keys, a comma or the end of the text");
+        in.expected("burst, most, weight, keys, a comma or the end of the text");
     return node;
 }
 
@@ -92,6 +94,7 @@ std::string to_string(rate_tree_options const& options) {
         if (node.most)
             text.append(" most ").append(to_string(*node.most));
         add(" burst ", node.most_burst);
+        add(" weight ", node.weight);
         add(" keys ", node.keys);
     }
     return text;

@@ -98,6 +98,8 @@ void check_node(rate_tree_node const& node) {
         refuse("keys of ", path, " is ", *node.keys, ", but only `*` has keys");
     if (node.keys)
         check(path, "keys", *node.keys, 1, most_keys);
+    if (node.weight)
+        check(path, "weight", *node.weight, 1, tree_kind::greatest_weight);
     if (node.least) {
         check_rate(path, "least", *node.least);
         if (node.burst)
@@ -241,6 +243,7 @@ tree_plan::tree_plan(rate_tree_options const& options, tree_plan const* before) 
             refuse(node.path, " has two nodes, but must have one");
         kind.path = node.path;
         kind.is_used = true;
+        kind.weight = node.weight.value_or(1);
         numbers[node.path] = number;
         set_buckets(kind, node, permit);
         if (node.path == "/")

@@ -1,0 +1,301 @@
+#pragma once
+
+#include <weir/policy/rate_tree_queue.hpp>
+
+#include "support/printing.hpp"
+#include "support/random.hpp"
+#include "support/rate_tree_oracle.hpp"
+#include "support/rate_tree_world.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace support {
+
+/// The turns of `policy::rate_tree_queue` from their words: each question looks at all nodes. A weight w counts as 12 / w.
+class rate_tree_turns_oracle {
+public:
+    rate_tree_turns_oracle(rate_tree_oracle& permits, weir::rate_tree_options const& options)
+        : permits_(permits) {
+        for (auto const& n : nodes())
+            share_.push_back(
+                12 / std::ranges::find(options.nodes, n.path, &weir::rate_tree_node::path)
+                         ->weight.value_or(1));
+    }
+
+    struct request {
+        weir::amount count;
+        std::uint64_t id;
+    };
+
+    void push(std::size_t leaf, request const& r) {
+        ++events_;
+        lines_[leaf].push_back(r);
+        each_lender(leaf, [&](std::size_t w) {
+            std::vector<std::size_t> path;
+            for (auto u = leaf; u != w; u = nodes()[u].parent)
+                path.push_back(u);
+            for (auto u = path.rbegin(); u != path.rend(); ++u)
+                turns_.try_emplace({w, *u}, turn{times_[{w, nodes()[*u].parent}], events_});
+        });
+    }
+    void erase(std::size_t leaf, std::uint64_t id) {
+        auto& line = lines_[leaf];
+        line.erase(std::ranges::find(line, id, &request::id));
+        if (!line.empty())
+            return;
+        lines_.erase(leaf);
+        each_lender(leaf, [&](std::size_t w) {
+            for (auto u = leaf; u != w && !waits_below(u); u = nodes()[u].parent) {
+                turns_.erase({w, u});
+                times_.erase({w, u});
+            }
+            if (!waits_below(w))
+                times_.erase({w, w});
+        });
+    }
+    // The tags move only if the permits are lent.
+    void serve(std::size_t leaf, std::size_t by) {
+        ++events_;
+        for (auto u = leaf; u != by; u = nodes()[u].parent) {
+            auto& t = turns_.at({by, u});
+            auto& time = times_[{by, nodes()[u].parent}];
+            time = std::max(time, t.start + served_.at(u));
+            t = {time, events_};
+        }
+    }
+
+    std::map<std::size_t, std::deque<request>> const& lines() const { return lines_; }
+    [[nodiscard]] bool has_own_claim(std::size_t leaf) const {
+        auto const& n = nodes()[leaf];
+        return n.least && n.least->has >= permits_.in_parts(lines_.at(leaf).front().count);
+    }
+    [[nodiscard]] bool has_any_own_claim() const {
+        return std::ranges::any_of(lines_, [&](auto const& l) { return has_own_claim(l.first); });
+    }
+    // The leaf whose turn it is at a lender, whether the lender has the permits or not.
+    [[nodiscard]] std::optional<std::size_t> next(std::size_t w) { return next_below(w, w); }
+    [[nodiscard]] bool can_lend(std::size_t w) {
+        auto const leaf = next(w);
+        return leaf && permits_.not_saved_by_children(w) >=
+                           permits_.in_parts(lines_.at(*leaf).front().count);
+    }
+    [[nodiscard]] std::size_t depth(std::size_t i) const { return permits_.levels(i, 0); }
+    // The greatest depth of a lender that can grant a request.
+    [[nodiscard]] std::optional<std::size_t> deepest() {
+        std::optional<std::size_t> found;
+        for (std::size_t w = 0; w != nodes().size(); ++w) {
+            if (!permits_.is_leaf(w) && nodes()[w].least && can_lend(w))
+                found = std::max(found.value_or(0), depth(w));
+        }
+        return found;
+    }
+    // Remembers the length of each turn of a path, before the request is granted.
+    void measure(std::size_t leaf, std::size_t by) {
+        for (auto u = leaf; u != by; u = nodes()[u].parent)
+            served_[u] = length(u, lines_.at(leaf).front().count);
+    }
+
+private:
+    struct turn {
+        std::int64_t start = 0;
+        std::uint64_t since = 0;
+    };
+
+    [[nodiscard]] std::vector<rate_tree_oracle::node> const& nodes() const {
+        return std::as_const(permits_).nodes();
+    }
+    template <class F>
+    void each_lender(std::size_t leaf, F f) {
+        for (auto w = leaf; w != 0;) {
+            w = nodes()[w].parent;
+            if (nodes()[w].least)
+                f(w);
+        }
+    }
+    [[nodiscard]] bool waits_below(std::size_t u) const {
+        return lines_.contains(u) || std::ranges::any_of(nodes()[u].children, [&](std::size_t c) {
+                   return waits_below(c);
+               });
+    }
+    [[nodiscard]] std::int64_t length(std::size_t u, weir::amount n) const { return n * share_[u]; }
+    [[nodiscard]] std::optional<std::size_t> next_below(std::size_t w, std::size_t p) {
+        std::optional<std::size_t> found;
+        std::pair<std::int64_t, std::uint64_t> least;
+        for (auto u : nodes()[p].children) {
+            auto const leaf = permits_.is_leaf(u) ? waiting_leaf(w, u) : next_below(w, u);
+            if (!leaf || !permits_.can_take(u, lines_.at(*leaf).front().count))
+                continue;
+            auto const& t = turns_.at({w, u});
+            std::pair const tag(t.start + length(u, lines_.at(*leaf).front().count), t.since);
+            if (!found || tag < least) {
+                found = leaf;
+                least = tag;
+            }
+        }
+        return found;
+    }
+    // The leaf, if it waits for a request that this lender can ever grant.
+    [[nodiscard]] std::optional<std::size_t> waiting_leaf(std::size_t w, std::size_t leaf) const {
+        if (!lines_.contains(leaf) || lines_.at(leaf).front().count > permits_.own_burst(w))
+            return {};
+        for (auto u = leaf; u != w; u = nodes()[u].parent) {
+            if (lines_.at(leaf).front().count > permits_.can_borrow(u))
+                return {};
+        }
+        return leaf;
+    }
+
+    rate_tree_oracle& permits_;
+    std::vector<std::int64_t> share_;
+    std::uint64_t events_ = 0;
+    std::map<std::size_t, std::deque<request>> lines_;
+    std::map<std::pair<std::size_t, std::size_t>, turn> turns_;          // by lender and node
+    std::map<std::pair<std::size_t, std::size_t>, std::int64_t> times_;  // by lender and parent
+    std::map<std::size_t, std::int64_t> served_;
+};
+
+/// A queue beside its oracle: each call goes to both, and checks that they agree.
+class rate_tree_queue_world {
+public:
+    explicit rate_tree_queue_world(weir::rate_tree_options const& options)
+        : world_(options, weir::time_point(std::chrono::hours(12))),
+          turns_(world_.oracle, options),
+          queue_(with_all_keys()) {}
+
+    [[nodiscard]] std::size_t some_leaf(random_source& random) const {
+        return world_.some_leaf(random);
+    }
+    [[nodiscard]] weir::amount capacity(std::size_t leaf) {
+        return queue_.tree().capacity(world_.node(leaf));
+    }
+
+    void push(std::size_t leaf, weir::amount n) {
+        auto const id = ++last_id_;
+        turns_.push(leaf, {n, id});
+        places_[id] = {leaf, queue_.push(world_.node(leaf), n, id, now())};
+    }
+    void erase_some(random_source& random) {
+        if (places_.empty())
+            return;
+        auto const one =
+            std::next(places_.begin(), static_cast<std::ptrdiff_t>(random.index_in(places_)));
+        turns_.erase(one->second.first, one->first);
+        queue_.erase(one->second.second, now());
+        places_.erase(one);
+    }
+    // A newcomer takes permits that its leaf has saved, or that no turn claims.
+    void try_take(std::size_t leaf, weir::amount n) {
+        std::optional<std::size_t> from;
+        auto& permits = world_.oracle;
+        auto const& nodes = permits.nodes();
+        if (!turns_.lines().contains(leaf)) {
+            if (nodes[leaf].least && nodes[leaf].least->has >= permits.in_parts(n))
+                from = leaf;
+            for (auto w = leaf; w != 0 && !from && permits.can_take(w, n);) {
+                w = nodes[w].parent;
+                if (nodes[w].least && n <= permits.own_burst(w) &&
+                    permits.not_saved_by_children(w) >= permits.in_parts(n) && !turns_.next(w))
+                    from = w;
+            }
+        }
+        auto const ticket = queue_.try_take(world_.node(leaf), n, now());
+        BOOST_TEST_REQUIRE(ticket.has_value() == from.has_value());
+        if (!ticket)
+            return;
+        BOOST_TEST_REQUIRE(*ticket == permits.levels(leaf, *from));
+        permits.take(leaf, n, *from);
+        grants_.push_back({leaf, n, *ticket, *from});
+    }
+    void charge(std::size_t leaf, weir::amount n) {
+        auto const from = world_.oracle.grantor(leaf, n).value_or(world_.oracle.debtor(leaf));
+        world_.oracle.take(leaf, n, from);
+        auto const ticket = queue_.charge(world_.node(leaf), n, now());
+        grants_.push_back({leaf, n, ticket, from});
+    }
+    void refund_some(random_source& random) {
+        if (grants_.empty())
+            return;
+        auto const i = static_cast<std::ptrdiff_t>(random.index_in(grants_));
+        auto const g = grants_[static_cast<std::size_t>(i)];
+        world_.oracle.put_back(g.leaf, g.count, g.from);
+        queue_.refund(world_.node(g.leaf), g.count, g.ticket, now());
+        grants_.erase(grants_.begin() + i);
+    }
+
+    // Takes all grants that are due, and checks that each is the right one.
+    void pop_all() {
+        for (;;) {
+            bool const own = turns_.has_any_own_claim();
+            auto const deepest = turns_.deepest();
+            auto const g = queue_.pop(now());
+            BOOST_TEST_REQUIRE(g.has_value() == (own || deepest));
+            if (!g)
+                break;
+            auto const leaf = places_.at(g->asked.id).first;
+            auto const& first = turns_.lines().at(leaf).front();
+            BOOST_TEST_REQUIRE(first.id == g->asked.id);
+            BOOST_TEST_REQUIRE(first.count == g->asked.count);
+            auto from = leaf;
+            for (auto level = g->ticket; level != 0; --level)
+                from = world_.oracle.nodes()[from].parent;
+            if (own) {
+                BOOST_TEST_REQUIRE(g->ticket == 0U);
+                BOOST_TEST_REQUIRE(turns_.has_own_claim(leaf));
+            } else {
+                BOOST_TEST_REQUIRE(turns_.depth(from) == *deepest);
+                BOOST_TEST_REQUIRE(turns_.can_lend(from));
+                BOOST_TEST_REQUIRE(turns_.next(from).value() == leaf);
+                turns_.measure(leaf, from);
+                turns_.serve(leaf, from);
+                ++lent_;
+            }
+            world_.oracle.take(leaf, g->asked.count, from);
+            turns_.erase(leaf, g->asked.id);
+            grants_.push_back({leaf, g->asked.count, g->ticket, from});
+            places_.erase(g->asked.id);
+        }
+        BOOST_TEST_REQUIRE(queue_.size() == places_.size());
+        BOOST_TEST_REQUIRE(queue_.next_at() > now());
+    }
+    // Until the queue asks to be called again, nothing may become due.
+    void pass(std::int64_t nanoseconds) {
+        for (; nanoseconds != 0; --nanoseconds) {
+            world_.pass(1);
+            if (now() >= queue_.next_at())
+                pop_all();
+            else
+                BOOST_TEST_REQUIRE(!(turns_.has_any_own_claim() || turns_.deepest()));
+        }
+    }
+
+    [[nodiscard]] std::int64_t lent() const { return lent_; }
+
+private:
+    [[nodiscard]] weir::time_point now() const { return world_.now; }
+    weir::policy::rate_tree with_all_keys() {
+        for (std::size_t i = 0; i != world_.oracle.nodes().size(); ++i)
+            static_cast<void>(world_.node(i));
+        return world_.tree;
+    }
+
+    rate_tree_world world_;
+    rate_tree_turns_oracle turns_;
+    weir::policy::rate_tree_queue queue_;
+    std::uint64_t last_id_ = 0;
+    std::map<std::uint64_t, std::pair<std::size_t, weir::policy::rate_tree_queue::place>> places_;
+    std::vector<rate_tree_world::grant> grants_;
+    std::int64_t lent_ = 0;
+};
+
+}  // namespace support
