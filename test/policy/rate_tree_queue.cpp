@@ -21,6 +21,7 @@ using support::random_source;
 using support::rate_tree_maker;
 using support::rate_tree_queue_world;
 using weir::amount;
+using weir::duration;
 using weir::rate_tree_options;
 using weir::time_point;
 using weir::policy::rate_tree;
@@ -202,6 +203,48 @@ BOOST_AUTO_TEST_CASE(requests_wait_on_after_a_change) {
             ids.push_back(g->asked.id);
     }
     BOOST_TEST((ids == std::vector<std::uint64_t>{1, 5}));
+}
+
+// Adds the leaves below a node, and one key wherever there may be another.
+void find_leaves(rate_tree_queue& queue, tree_node above, std::vector<tree_node>& leaves) {
+    if (queue.tree().is_leaf(above))
+        leaves.push_back(above);
+    for (auto const* name : {"a", "b", "c"}) {
+        if (auto const found = queue.tree().find(above, name))
+            find_leaves(queue, *found, leaves);
+    }
+    if (auto const key = queue.add(above))
+        find_leaves(queue, *key, leaves);
+}
+
+BOOST_AUTO_TEST_CASE(no_change_loses_a_request) {
+    support::for_each_seed(1, trees(), [](random_source& random) {
+        rate_tree_queue queue(rate_tree(rate_tree_maker(random).make()));
+        std::size_t pushed = 0;
+        std::size_t ended = 0;
+        auto now = noon;
+        for (int round = 0; round != 6; ++round) {
+            std::vector<tree_node> leaves;
+            find_leaves(queue, rate_tree::root(), leaves);
+            for (int i = 0; i != 20 && !leaves.empty();
+                 ++i, now += duration(random.between(0, 9))) {
+                auto const leaf = leaves[random.index_in(leaves)];
+                queue.push(leaf, random.between(1, queue.tree().capacity(leaf)), ++pushed, now);
+                while (queue.pop(now))
+                    ++ended;
+            }
+            try {
+                ended += queue.configure(rate_tree_maker(random).make(), now).size();
+            } catch (std::invalid_argument const&) {}
+            BOOST_TEST_REQUIRE(ended + queue.size() == pushed);
+        }
+        for (; queue.size() != 0; now = queue.next_at()) {
+            BOOST_TEST_REQUIRE(now < noon + 1s);
+            while (queue.pop(now))
+                ++ended;
+        }
+        BOOST_TEST_REQUIRE(ended == pushed);
+    });
 }
 
 BOOST_AUTO_TEST_CASE(a_key_with_requests_is_not_forgotten) {
