@@ -36,12 +36,38 @@ struct story {
         BOOST_TEST_REQUIRE(q.has_value());
         return *q;
     }
-    bool is_silent() const { return p.next_command(waiting, now) > now; }
-    bool is_silent_until(time_point t) const { return p.next_command(waiting, now) == t; }
+    bool is_silent() { return !is_silent_until(now); }
+    bool is_silent_until(time_point t) { return next() == t; }
+    // A release only makes the limiter look.
+    time_point next() {
+        auto copy = p;
+        if (!copy.pop_command(waiting, now))
+            p = copy;
+        return p.next_command(waiting, now);
+    }
     void holds(fed_seats::question const& q, amount n, std::int64_t of = fence,
                std::chrono::microseconds wait = 0us) {
-        p.answered(q.number, {.held = n, .fence = n != 0 ? of : 0, .wait = wait}, now);
+        p.answered(q.number,
+                   {.held = n,
+                    .fence = n != 0 ? of : 0,
+                    .wait = wait,
+                    .waits = others,
+                    .ahead = n < q.min ? others : -1,
+                    .time = server_time(),
+                    .listens = listens},
+                   now);
     }
+    // The message of a grant, by the clock of the store.
+    void told(std::uint64_t number, amount n, std::int64_t of, time_point at) {
+        p.heard(
+            {.number = number, .held = n, .fence = of, .time = server_time(at), .waits = others},
+            now);
+    }
+    void told_of_another() { p.heard({.waits = 1}, now); }
+    std::int64_t server_time(time_point at) const {
+        return fence + std::chrono::floor<std::chrono::microseconds>(at - start).count();
+    }
+    std::int64_t server_time() const { return server_time(now); }
     ticket serve(amount n) {
         BOOST_TEST_REQUIRE((p.ready_at(n, 0, now) <= now));
         waiting.all -= n;
@@ -62,6 +88,8 @@ struct story {
     fed_seats p;
     time_point now = start;
     weir::demand waiting;
+    amount others = 0;    // wait at the store, before this process
+    bool listens = true;  // the store sends messages
 };
 
 BOOST_AUTO_TEST_SUITE(policy_fed_seats)
@@ -148,15 +176,19 @@ BOOST_AUTO_TEST_CASE(seat_without_a_request_is_given_back_until_the_store_confir
     story s;
     auto const t = s.begin(2);
     BOOST_TEST(s.p.leave(1, t, s.now));
+    BOOST_TEST(s.is_silent_until(start + 20ms));
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.now += 20ms;
     auto const q = s.question();
     BOOST_TEST(q.fence == fence);
     BOOST_TEST(q.keep == 1);
     BOOST_TEST(q.min == 0);
     BOOST_TEST(q.max == 1);
     s.holds(q, 1);
-    BOOST_TEST(s.is_silent_until(start + 3s));
+    BOOST_TEST(s.is_silent_until(s.now + 3s));
 
     BOOST_TEST(s.p.leave(1, t, s.now));
+    s.now += 20ms;
     auto const last = s.question();
     BOOST_TEST(last.max == 0);
     s.now += 50ms;
@@ -177,6 +209,7 @@ BOOST_AUTO_TEST_CASE(seat_that_may_have_been_given_back_is_not_granted_again) {
     story s;
     auto const t = s.begin(2);
     s.p.leave(1, t, s.now);
+    s.now += 20ms;
     auto const q = s.question();
     BOOST_TEST(q.max == 1);
     s.waiting = {.head = 1, .all = 1};
@@ -201,32 +234,253 @@ BOOST_AUTO_TEST_CASE(released_seat_goes_to_the_next_request_here) {
     BOOST_TEST(s.serve(1) == t);
 }
 
-BOOST_AUTO_TEST_CASE(after_fifty_polls_a_seat_returns_to_the_store_although_requests_wait) {
+// ---- Turns
+
+BOOST_AUTO_TEST_CASE(seats_stay_here_while_no_other_process_waits) {
     story s;
     s.begin(4);
     s.waiting = {.head = 1, .all = 2};
-    s.now = start + 1s - 1ns;
-    s.p.leave(1, fence, s.now);
-    s.serve(1);
-    s.now = start + 1s;
-    s.p.leave(1, fence, s.now);
-    BOOST_TEST(s.p.remaining(s.now) == 0);
-    auto const q = s.question();
-    BOOST_TEST(q.keep == 3);
-    BOOST_TEST(q.min == 0);
-    BOOST_TEST(q.max == 3);
-    s.holds(q, 3);
-    BOOST_TEST(s.is_silent_until(s.now + 40ms));
-    // Then the next ones stay here, for the same time again.
-    s.now += 1s - 1ns;
+    for (int i = 0; i != 100; ++i) {
+        s.now += 29ms;
+        s.p.leave(1, fence, s.now);
+        BOOST_TEST(s.serve(1) == static_cast<ticket>(fence));
+        s.waiting = {.head = 1, .all = 2};
+        BOOST_TEST_REQUIRE(s.is_silent());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(turn_ends_after_fifty_milliseconds_if_another_process_waits) {
+    story s;
+    s.begin(4);
+    s.waiting = {.head = 2, .all = 5};
+    s.told_of_another();
+    BOOST_TEST(s.is_silent());
+    s.now = start + 50ms - 1ns;
     s.p.leave(1, fence, s.now);
     BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.serve(1);
+    s.waiting = {.head = 2, .all = 5};
+    s.now = start + 50ms;
+    s.p.leave(1, fence, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    // The same question gives up the seat and waits for the next ones.
+    auto const q = s.question();
+    BOOST_TEST(q.yields);
+    BOOST_TEST(q.fence == fence);
+    BOOST_TEST(q.keep == 3);
+    BOOST_TEST(q.min == 0);  // five do not fit
+    s.holds(q, 3);
+    s.waiting = {.head = 1, .all = 1};
+    s.now += 50ms;
+    s.told_of_another();
+    s.p.leave(1, fence, s.now);
+    auto const next = s.question();
+    BOOST_TEST(next.yields);
+    BOOST_TEST(next.keep == 2);
+    BOOST_TEST(next.min == 3);
+    BOOST_TEST(next.max == 3);
+}
+
+BOOST_AUTO_TEST_CASE(next_turn_begins_with_the_question_that_yields) {
+    story s;
+    s.others = 1;
+    s.begin(2);
+    s.waiting = {.head = 1, .all = 1};
+    s.now += 50ms;
+    s.p.leave(1, fence, s.now);
+    s.holds(s.question(), 2);  // it is still needed here
+    s.serve(1);
+    s.waiting = {.head = 1, .all = 1};
+    s.now += 50ms - 1ns;
+    s.p.leave(1, fence, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.serve(1);
     s.now += 1ns;
     s.p.leave(1, fence, s.now);
     BOOST_TEST(s.p.remaining(s.now) == 0);
 }
 
-BOOST_AUTO_TEST_CASE(rejection_is_followed_by_a_pause_and_leaves_nothing_unused) {
+BOOST_AUTO_TEST_CASE(unused_seat_is_given_up_after_a_round_trip_if_another_process_waits) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.now += 2ms;
+    s.others = 1;
+    s.holds(q, 1);
+    auto const t = s.serve(1);
+    s.p.leave(1, t, s.now);
+    BOOST_TEST(s.is_silent_until(s.now + 2ms));
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.now += 2ms;
+    auto const back = s.question();
+    BOOST_TEST(back.max == 0);
+    BOOST_TEST(!back.yields);
+    s.holds(back, 0);
+    BOOST_TEST(s.p.fed_stats().lost == 0);
+    BOOST_TEST(!s.p.must_go_on());
+}
+
+BOOST_AUTO_TEST_CASE(holder_without_messages_asks_whether_another_process_waits) {
+    story s;
+    s.listens = false;
+    s.waiting = {.head = 1, .all = 1};
+    s.holds(s.question(), 1);
+    auto const t = s.serve(1);
+    for (auto const pause : {50ms, 100ms, 200ms, 400ms, 500ms, 500ms}) {
+        BOOST_TEST(s.is_silent_until(s.now + pause));
+        s.now += pause;
+        auto const q = s.question();
+        BOOST_TEST(q.keep == 1);
+        BOOST_TEST(q.max == 1);
+        s.holds(q, 1);
+    }
+    s.now += 500ms;
+    s.others = 1;
+    s.holds(s.question(), 1);
+    BOOST_TEST(s.is_silent_until(s.now + 3s));  // now it knows
+    s.waiting = {.head = 1, .all = 1};
+    s.p.leave(1, t, s.now);
+    BOOST_TEST(s.question().yields);
+}
+
+// ---- The line
+
+BOOST_AUTO_TEST_CASE(message_grants_what_the_last_question_waits_for) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.now += 4ms;
+    s.holds(q, 0);
+    BOOST_TEST(s.p.must_go_on());
+    BOOST_TEST(s.p.fed_stats().denied == 1u);
+    // Granted 100 ms after the reply, and heard 30 ms later.
+    s.now = start + 134ms;
+    s.others = 2;
+    s.told(q.number, 1, fence + 9, start + 104ms);
+    auto const t = s.serve(1);
+    BOOST_TEST(t == static_cast<ticket>(fence + 9));
+    // A second from the grant, counted from the question: the store counts from a later time.
+    auto const end = start + 100ms + 999ms;
+    BOOST_TEST(!s.p.is_lost(t, end - 1ns));
+    BOOST_TEST(s.p.is_lost(t, end));
+    // Long before that, a question makes a lease of it.
+    BOOST_TEST(s.is_silent_until(start + 225ms));
+    s.now = start + 225ms;
+    auto const confirms = s.question();
+    BOOST_TEST(confirms.fence == fence + 9);
+    BOOST_TEST(confirms.keep == 1);
+    s.holds(confirms, 1, fence + 9);
+    BOOST_TEST(!s.p.is_lost(t, end + 5s));
+    // Its turn began with the message; two others wait.
+    s.waiting = {.head = 1, .all = 1};
+    s.p.leave(1, t, s.now);
+    BOOST_TEST(s.question().yields);
+}
+
+BOOST_AUTO_TEST_CASE(message_about_another_question_is_only_a_reason_to_ask) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    s.holds(q, 0);
+    s.now += 10ms;
+    s.told(q.number - 1, 1, fence + 9, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    auto const again = s.question();
+    BOOST_TEST(again.fence == 0);
+    BOOST_TEST(again.known == 0);
+    BOOST_TEST(again.min == 1);
+    // A message while a question is in progress, of which nothing is known yet.
+    s.told(again.number, 1, fence + 9, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    s.holds(again, 0);
+    auto const third = s.question();
+    s.holds(third, 1, fence + 9);
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+    s.p.heard({.number = third.number, .held = 3, .fence = fence + 9, .time = s.server_time()},
+              s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 1);  // it waited for nothing
+}
+
+BOOST_AUTO_TEST_CASE(message_of_an_earlier_holding_or_of_long_ago_grants_nothing) {
+    story s;
+    auto const t = s.begin(1);
+    s.p.leave(1, t, s.now);
+    s.now += 20ms;
+    s.holds(s.question(), 0);
+    s.waiting = {.head = 1, .all = 1};
+    auto const q = s.question();
+    BOOST_TEST(q.known == fence);
+    s.holds(q, 0);
+    s.told(q.number, 1, fence, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    s.holds(s.question(), 0);
+    auto const granted = s.now;
+    s.now += 999ms;
+    s.told(q.number + 1, 1, fence + 1, granted);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    BOOST_TEST(!s.is_silent());
+}
+
+BOOST_AUTO_TEST_CASE(process_in_the_line_asks_again_in_case_a_message_was_lost) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    s.holds(s.question(), 0);
+    BOOST_TEST(s.is_silent_until(start + 500ms));
+    s.p.missed_messages(s.now);
+    BOOST_TEST(!s.is_silent());
+    s.others = 19;
+    s.holds(s.question(), 0);
+    BOOST_TEST(s.is_silent_until(start + 2s));  // twice the time of twenty turns
+    s.now += 2s;
+    s.others = 0;
+    s.holds(s.question(), 0, 0, 30ms);
+    BOOST_TEST(s.is_silent_until(s.now + 30ms));  // the lease of the holder ends
+}
+
+BOOST_AUTO_TEST_CASE(without_messages_a_process_asks_when_its_turn_may_come) {
+    story s;
+    s.listens = false;
+    s.waiting = {.head = 1, .all = 1};
+    s.others = 5;
+    s.holds(s.question(), 0);
+    BOOST_TEST(s.is_silent_until(start + 200ms));  // 0.8 of five turns
+    s.now += 200ms;
+    s.others = 0;
+    s.holds(s.question(), 0);
+    // It advanced five places in 200 ms, so one in 47.5 ms, by a mean over four.
+    BOOST_TEST(s.is_silent_until(s.now + 47'500'000ns / 8));
+    s.now += 10ms;
+    s.holds(s.question(), 1);
+    BOOST_TEST(s.p.remaining(s.now) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(process_leaves_the_line_when_its_requests_have_left) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    s.holds(s.question(), 0);
+    s.waiting = {};
+    BOOST_TEST(s.p.must_go_on());
+    auto const q = s.question();
+    BOOST_TEST(q.min == 0);
+    BOOST_TEST(q.max == 0);
+    s.holds(q, 0);
+    BOOST_TEST(!s.p.must_go_on());
+}
+
+BOOST_AUTO_TEST_CASE(renewal_keeps_the_place_in_the_line) {
+    story s;
+    s.begin(1);
+    s.waiting = {.head = 3, .all = 3};
+    s.others = 100;
+    s.holds(s.question(), 1);
+    s.now += 3s;
+    auto const q = s.question();
+    BOOST_TEST(q.keep == 1);
+    BOOST_TEST(q.min == 4);
+    BOOST_TEST(!q.yields);
+}
+
+BOOST_AUTO_TEST_CASE(rejection_leaves_nothing_unused) {
     story s;
     auto const t = s.begin(2);
     s.waiting = {.head = 2, .all = 2};
@@ -237,18 +491,25 @@ BOOST_AUTO_TEST_CASE(rejection_is_followed_by_a_pause_and_leaves_nothing_unused)
     BOOST_TEST(q.max == 3);
     s.holds(q, 1);
     BOOST_TEST(s.p.fed_stats().denied == 1u);
-    auto const next = s.p.next_command(s.waiting, s.now);
-    BOOST_TEST((next > s.now + 9ms));
-    BOOST_TEST((next <= s.now + 20ms));
-
-    // A lease of another process ends sooner.
-    s.now = next;
-    s.holds(s.question(), 1, fence, 3ms);
-    BOOST_TEST(s.is_silent_until(s.now + 3ms));
-    s.now += 3ms;
-    s.holds(s.question(), 1, fence, 1us);
-    BOOST_TEST(s.is_silent_until(s.now + 1ms));
+    BOOST_TEST(s.is_silent());
 }
+
+BOOST_AUTO_TEST_CASE(place_in_the_line_is_given_up_after_a_failure) {
+    story s;
+    s.waiting = {.head = 1, .all = 1};
+    s.holds(s.question(), 0);
+    s.now += 500ms;
+    auto const q = s.question();
+    s.p.failed(q.number, {.kind = weir::failure_kind::unsent}, s.now);
+    s.told(q.number, 1, fence + 9, s.now);
+    BOOST_TEST(s.p.remaining(s.now) == 0);
+    s.waiting = {};
+    BOOST_TEST(s.p.must_go_on());
+    s.now += 10ms;
+    BOOST_TEST(s.question().max == 0);
+}
+
+// ---- Losses
 
 BOOST_AUTO_TEST_CASE(store_without_its_data_makes_all_permits_lost) {
     story s;
@@ -309,6 +570,7 @@ BOOST_AUTO_TEST_CASE(reply_after_all_requests_left_is_given_back) {
     s.waiting = {};
     BOOST_TEST(s.p.must_go_on());
     s.holds(q, 1);
+    s.now += 20ms;
     auto const back = s.question();
     BOOST_TEST(back.fence == fence);
     BOOST_TEST(back.max == 0);
@@ -442,6 +704,7 @@ BOOST_AUTO_TEST_CASE(charge_counts_and_is_paid_by_later_seats) {
     BOOST_TEST(s.p.remaining(s.now) == 0);
     BOOST_TEST(!s.p.is_lost(0, s.now + 1h));
     s.p.leave(2, 0, s.now);
+    s.now += 20ms;
     BOOST_TEST(s.question().max == 0);
 }
 

@@ -57,11 +57,19 @@ public:
             directions_.clear();
         });
     }
+    /// Passes nothing more on, on connections whose clients have sent `word`.
+    void silence(std::string word) {
+        on_thread([&] {
+            for (auto const& d : directions_)
+                d->is_silent = d->said->find(word) != std::string::npos;
+        });
+    }
     /// Ends a stall, or the refusal of connections.
     void pass_on() {
         on_thread([this] {
             is_stalled_ = false;
             for (auto const& d : std::exchange(directions_, {})) {
+                d->is_silent = false;
                 if (std::exchange(d->is_held, false))
                     deliver(d);
                 directions_.push_back(d);
@@ -82,6 +90,8 @@ private:
         std::array<char, 65536> piece{};
         std::size_t size = 0;
         bool is_held = false;  // its piece waits for the end of a stall
+        bool is_silent = false;
+        std::shared_ptr<std::string> said;  // the first bytes of the client
     };
 
     // Returns when `f` has run on the thread of the relay.
@@ -107,8 +117,10 @@ private:
             auto const client = std::make_shared<local::socket>(std::move(s));
             auto const server = std::make_shared<local::socket>(ctx_);
             server->connect(local::endpoint(server_));
+            auto const said = std::make_shared<std::string>();
             for (auto const& d : {std::make_shared<direction>(client, server),
                                   std::make_shared<direction>(server, client)}) {
+                d->said = said;
                 directions_.push_back(d);
                 pass(d);
             }
@@ -124,12 +136,14 @@ private:
                 return;
             }
             d->size = n;
+            if (d->said->size() < d->piece.size())
+                d->said->append(d->piece.data(), n);
             d->timer.expires_after(delay_);
             d->timer.async_wait([this, d](auto) { deliver(d); });
         });
     }
     void deliver(std::shared_ptr<direction> const& d) {
-        if (is_stalled_) {
+        if (is_stalled_ || d->is_silent) {
             d->is_held = true;
             return;
         }

@@ -85,8 +85,9 @@ struct options {
 /// per permit of the limit, and each grant writes it as a whole.
 ///
 /// Seats: the row is read and then written, if no other process has written it meanwhile: two round trips, or one if
-/// nothing changes. There is no lock between them, so a suspended process blocks no other. The row has about 90 bytes
-/// of text per process that holds seats. If the row is lost, all leases end at once.
+/// nothing changes. There is no lock between them, so a suspended process blocks no other. The row has about 120
+/// bytes of text per process that holds seats or waits for them. A process that waits polls: as long as nothing changes,
+/// that only reads the row. If the row is lost, all leases end at once.
 ///
 /// Timeouts: MariaDB grants nothing after the timeout of the limiter: it ends the statement then, and the wait for a
 /// row lock. MySQL does not; there a later grant counts as used.

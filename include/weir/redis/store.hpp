@@ -21,7 +21,8 @@ namespace weir::inline v0_2::redis {
 
 namespace detail {
 class client;
-}
+class subscription;
+}  // namespace detail
 
 /// The address of the server, and time limits.
 struct options {
@@ -51,14 +52,20 @@ struct options {
 ///
 /// Keys: a limiter `name` is one key, `{weir:name}`, which expires when it can no longer matter. A sliding log is
 /// `{weir:name}:log`: it has 8 bytes per permit of its limit, and each grant writes it as a whole. Seats are the key
-/// `{weir:name}:seats`, of about 90 bytes of text per process that holds seats; it expires a day and a lease after the
-/// last question.
+/// `{weir:name}:seats`, of about 120 bytes of text per process that holds seats or waits for them; it expires a day and
+/// a lease after the last question.
+///
+/// Messages: while the server keeps seats, or a place in the line, for a process, its store has a second connection,
+/// which is subscribed to the channel `weir:` and 16 hexadecimal digits. The script publishes there to the next process
+/// in the line. If the server has sent nothing for `silent_for`, the store subscribes again, so it notices a connection
+/// that is dead without a word. Without this connection the processes poll.
 ///
 /// Permissions: the user needs the keys `{weir:*` and the commands `eval`, `time`, `get` and `set`; `select`, if the
-/// URL names another database than 0; and `evalsha` with `script|load`. Without the last two each question carries its
-/// script:
+/// URL names another database than 0; `evalsha` with `script|load`, without which each question carries its script; and
+/// `publish` and `subscribe` with the channels `weir:*`, without which the processes that share seats poll:
 ///
-///     ACL SETUSER app on >password ~{weir:* -@all +eval +evalsha +script|load +time +get +set
+///     ACL SETUSER app on >password ~{weir:* &weir:* -@all +eval +evalsha +script|load +time +get +set +publish
+///         +subscribe
 ///
 /// Timeouts: a server that was stopped may grant a question after its timeout. The permits are then given back, if the
 /// reply comes before the store closes the connection. The store does not send a question after its timeout.
@@ -97,6 +104,9 @@ public:
     /// Sets the number of seats of a holder; see `weir::store::async_hold`.
     void async_hold(std::string const& name, seats_question const& q,
                     seats_handler handler) override;
+    /// Passes the messages for a holder to `to`; see `weir::store::listen`.
+    void listen(policy::fed_seats::holder_id const& holder,
+                std::weak_ptr<seats_listener> to) override;
     /// Returns true: the store supports seats.
     [[nodiscard]] bool keeps_seats() const noexcept override { return true; }
 
@@ -114,6 +124,7 @@ public:
 
 private:
     std::shared_ptr<detail::client> client_;
+    std::shared_ptr<detail::subscription> subscription_;
 };
 
 /// At most one permit in any time interval of a given length, over all processes that use the name.

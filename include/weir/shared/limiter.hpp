@@ -5,6 +5,7 @@
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/fed.hpp>
+#include <weir/policy/fed_seats.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/shared/store.hpp>
 #include <weir/time.hpp>
@@ -35,6 +36,31 @@ inline void put(store& e, std::string const& name, policy::fed_seats::question c
                 store::seats_handler handler) {
     e.async_hold(name, q, std::move(handler));
 }
+
+/// Passes the messages of a store to the policy of one limiter.
+template <class Core, class Clock>
+class seats_receiver final : public policy::fed_seats::listener {
+public:
+    explicit seats_receiver(std::weak_ptr<Core> core) : core_(std::move(core)) {}
+
+    void receive(policy::fed_seats::notice const& what) noexcept override {
+        tell([&](policy::fed_seats& p, time_point now) { p.heard(what, now); });
+    }
+    void missed_messages() noexcept override {
+        tell([](policy::fed_seats& p, time_point now) { p.missed_messages(now); });
+    }
+
+private:
+    template <class F>
+    void tell(F f) noexcept {
+        auto const now =
+            time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
+        if (auto const core = core_.lock())
+            core->modify_at(now, [&](auto& room, time_point t) { f(room.policy(), t); });
+    }
+
+    std::weak_ptr<Core> core_;
+};
 
 /// Carries the commands of one limiter to its store, and the results back.
 template <class Policy, class Core, class Clock>
@@ -75,6 +101,8 @@ public:
 private:
     void ask(question const& q) noexcept {
         try {
+            if constexpr (lending_policy<Policy>)
+                listen(q.holder);
             put(*store_, name_, q,
                 [self = this->shared_from_this(), q](error_code ec, answer const& a) {
                     self->receive(q, ec, a);
@@ -82,6 +110,16 @@ private:
         } catch (...) {
             receive(q, boost::asio::error::no_memory, {.kind = failure_kind::unsent});
         }
+    }
+
+    // Only one question is in progress at a time.
+    void listen(policy::fed_seats::holder_id const& holder)
+        requires lending_policy<Policy>
+    {
+        if (receiver_)
+            return;
+        receiver_ = std::make_shared<seats_receiver<Core, Clock>>(core_);
+        store_->listen(holder, receiver_);
     }
 
     void give_back(store::give_back const& what) noexcept {
@@ -111,7 +149,7 @@ private:
         if constexpr (!lending_policy<Policy>) {
             if (!is_received && !ec && a.granted != 0)
                 give_back({q.bucket, a.granted, a.since, q.timeout});
-        } else if (!goes_on && !is_used && !ec && a.held != 0) {
+        } else if (!goes_on && !is_used && !ec && (a.held != 0 || a.ahead >= 0)) {
             release(q, a);
         }
     }
@@ -130,13 +168,14 @@ private:
         }
     }
 
-    // Gives back permits that no request will use.
+    // Gives back permits that no request will use, and leaves the line.
     void release(question q, answer const& a) noexcept
         requires lending_policy<Policy>
     {
         ++q.number;
         q.fence = a.fence;
         q.keep = q.min = q.max = 0;
+        q.yields = false;
         try {
             put(*store_, name_, q, [](error_code, answer const&) {});
         } catch (...) {
@@ -147,6 +186,7 @@ private:
     std::weak_ptr<Core> core_;
     std::shared_ptr<store> store_;
     std::string name_;
+    std::shared_ptr<policy::fed_seats::listener> receiver_;  // of seats
     std::mutex mutable mutex_;
     store_failure last_failure_;
 };

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weir::inline v0_2 {
 
@@ -47,6 +48,10 @@ public:
     store::seats_answer hold(std::string const& name, store::seats_question const& q,
                              std::int64_t now) {
         return seats_[name].hold(q, now);
+    }
+    store::seats_answer hold(std::string const& name, store::seats_question const& q,
+                             std::int64_t now, std::vector<policy::fed_seats::notice>& notices) {
+        return seats_[name].hold(q, now, notices);
     }
     /// Returns how many seats of `name` are held.
     [[nodiscard]] amount held(std::string const& name, std::int64_t now) {

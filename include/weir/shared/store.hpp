@@ -7,6 +7,7 @@
 
 #include <boost/asio/any_completion_handler.hpp>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,8 @@ public:
     using seats_question = policy::fed_seats::question;
     /// The reply to a `seats_question`.
     using seats_answer = policy::fed_seats::answer;
+    /// The receiver of messages for a holder of seats.
+    using seats_listener = policy::fed_seats::listener;
     /// The handler of the reply to a `seats_question`.
     using seats_handler = boost::asio::any_completion_handler<void(error_code, seats_answer)>;
 
@@ -81,18 +84,31 @@ public:
     [[nodiscard]] virtual bool keeps_seats() const noexcept { return false; }
 
     /// Sets the number of seats of `name` that a holder has from now on: all available seats up to `q.max`. If these
-    /// are fewer than `q.min`, the holder keeps only its own seats, up to `q.keep`.
+    /// are fewer than `q.min`, the holder keeps only its own seats, up to `q.keep`, and waits in the line.
     ///
     /// `detail::seat_ledger` implements the rules:
     /// - A holding ends `q.lease` after its last question, or when it has no more seats. No holding lasts longer than a
     ///   lease from now, even if the clock was set back.
-    /// - A question whose number is not greater than the number of the last question of the holding changes nothing.
+    /// - The line has the holders that wait, in the order in which they began to wait. Only the first one gets seats,
+    ///   as soon as it can have all that it waits for, with any question of any holder. If it had no seats, the grant
+    ///   ends after `policy::fed_seats::confirm_of` unless it asks; `listen` has the messages about it. Free seats go
+    ///   to others only while no holder waits.
+    /// - A holder leaves the line by a question with `q.min` 0, or a lease after its last question that changed
+    ///   something. A question that repeats how long it waits changes nothing until half of this time is over.
+    /// - A question whose number is not greater than the number of the last recorded question of the holder changes
+    ///   nothing.
     /// - A question with a fencing token continues the holding with this token. If the holder has no holding, or
-    ///   another one, the reply is that it holds nothing. A question without a token ends any holding of the holder.
+    ///   another one, the reply is that it holds nothing. A question without a token continues a holding with a token
+    ///   above `q.known`, and ends any other holding of the holder.
     /// - The fencing token of a new holding is the time in microseconds, or the last token plus one, if that is
-    ///   greater.
+    ///   greater. No token is below `q.known`.
     virtual void async_hold(std::string const& name, seats_question const& q,
                             seats_handler handler);
+
+    /// Passes the messages for `holder` to `to` from now on, while it exists. A store without messages ignores it; its
+    /// replies have `listens` false.
+    virtual void listen(policy::fed_seats::holder_id const& holder,
+                        std::weak_ptr<seats_listener> to);
 };
 
 namespace detail {

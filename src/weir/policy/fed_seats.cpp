@@ -38,26 +38,26 @@ backoff_options retry_of(shared_seats_options const& o) {
             .max = std::min<duration>(500ms, o.lease / 6)};
 }
 
-// For how long seats stay in a process with waiting requests.
-duration turn_of(shared_seats_options const& o) {
-    return std::min(times(o.poll, 50), o.lease);
-}
-
 // For how long a process relies on its seats: shorter than in the store, because clocks run at different speeds.
 duration belief(duration lease) {
     return lease - lease / 1000;
 }
+
+// A process with messages also asks after this time, because messages may be lost.
+constexpr duration shortest_fallback = 500ms;
+constexpr duration longest_check = 500ms;
 
 }  // namespace
 
 fed_seats::fed_seats(options_type const& options)
     : options_((validate(options), options)), holder_(some_holder()), outage_(retry_of(options)) {}
 
-void fed_seats::take_over(fed_seats& before, time_point) noexcept {
+void fed_seats::take_over(fed_seats& before, time_point now) noexcept {
     auto const options = options_;
     *this = before;
     options_ = options;
     outage_.use(retry_of(options_));
+    renew_at_ = std::min(renew_at_, later(now, options_.lease / 3));
 }
 
 // Returns the seats that are held and not used, without the seats that the question in progress may give back.
@@ -90,7 +90,9 @@ bool fed_seats::leave(amount n, ticket t, time_point now) noexcept {
     if (t != no_fence && t != fence_)
         return false;  // the permit was lost
     give_up(n, t);
-    yields_ = yields_ || now >= yields_at_;
+    spare_since_ = now;
+    has_changed_ = true;
+    yields_ = yields_ || (is_crowded_ && now >= turn_ends_);
     return true;
 }
 
@@ -118,13 +120,30 @@ bool fed_seats::lacks_for_head(demand const& d, time_point now) const noexcept {
     return d.all > remaining(now) && used_ + owed_ + d.head <= options_.seats;
 }
 
-bool fed_seats::lacks_seats(demand const& d, time_point now) const noexcept {
-    return lacks_for_head(d, now) || held_ < used_ + owed_;
+// Returns whether this process waits in the line for another number of seats than it needs.
+bool fed_seats::has_wrong_place(demand const& d, time_point now) const noexcept {
+    return stands_ && (!lacks_for_head(d, now) || used_ + owed_ + d.head != last_.min);
+}
+
+// Returns until when unused seats stay here. A loop that releases a seat and enters again keeps its turn.
+time_point fed_seats::unused_until() const noexcept {
+    return is_crowded_ ? left_until() : later(spare_since_, options_.poll);
+}
+
+// Returns until when a caller that has released a seat is likely to enter again.
+time_point fed_seats::left_until() const noexcept {
+    return later(spare_since_, std::min(stats_.round_trip, options_.poll));
+}
+
+bool fed_seats::gives_up_now(demand const& d, time_point now) const noexcept {
+    return spare() != 0 && (yields_ || (d.all == 0 && unused_until() <= now));
 }
 
 time_point fed_seats::next_command(demand const& d, time_point now) const noexcept {
     auto const lapses = fence_ != no_fence ? until_ : never;
-    auto const order = asking_ ? later(last_.sent, options_.timeout) : next_question(d, now);
+    auto const order = asking_        ? later(last_.sent, options_.timeout)
+                       : has_changed_ ? now
+                                      : next_question(d, now);
     bool const is_awaited = asking_ || d.all != 0;
     return std::min({order, lapses, is_awaited ? outage_.begins_at() : never});
 }
@@ -132,14 +151,16 @@ time_point fed_seats::next_command(demand const& d, time_point now) const noexce
 // Only called while no question is in progress.
 time_point fed_seats::next_question(demand const& d, time_point now) const noexcept {
     auto at = never;
-    if (lacks_seats(d, now))
+    if (lacks_for_head(d, now) || held_ < used_ + owed_)
         at = poll_at_;
     if (fence_ != no_fence) {
-        at = std::min(at, later(renewed_, options_.lease / 3));
-        if (spare() != 0 && (d.all == 0 || yields_))
-            at = now;
+        at = std::min({at, renew_at_, is_crowded_ ? never : check_at_});
+        if (spare() != 0 && (yields_ || d.all == 0))
+            at = std::min(at, yields_ ? now : unused_until());
     }
     bool const is_open = fence_ != no_fence ? outage_.is_failing() : now < doubtful_until_;
+    if (has_wrong_place(d, now))
+        at = std::min(at, left_until());
     if (is_open)
         at = now;
     return at == never ? never : std::max({at, now, outage_.retry_at()});
@@ -148,21 +169,26 @@ time_point fed_seats::next_question(demand const& d, time_point now) const noexc
 std::optional<fed_seats::question> fed_seats::pop_command(demand const& d,
                                                           time_point now) noexcept {
     bool const has_lapsed = fence_ != no_fence && now >= until_;
+    has_changed_ = false;
     if (asking_ || has_lapsed || next_question(d, now) > now)
         return std::nullopt;
-    if (std::exchange(yields_, false) && spare() != 0 && d.all != 0) {
-        yields_at_ = later(now, turn_of(options_));
-        poll_at_ = later(now, times(options_.poll, 2));
-    }
-    bool const asks = now >= poll_at_ && lacks_for_head(d, now);
+    bool const gives_up = gives_up_now(d, now);
+    bool const yields = std::exchange(yields_, false) && gives_up;
+    if (yields)
+        turn_ends_ = later(now, turn);
+    bool const may_ask = yields || stands_ || now >= poll_at_;
     auto const base = used_ + owed_;
+    bool const fits = d.all != 0 && base + d.head <= options_.seats;
+    bool const asks = may_ask && fits && (yields || lacks_for_head(d, now));
+    auto const keep = asks || gives_up ? base : std::max(base, held_);
     last_ = {.number = last_.number + 1,
              .fence = fence_,
-             .keep = base,
+             .keep = keep,
              .min = asks ? base + d.head : 0,
-             .max = asks ? std::min(base + d.all, options_.seats) : base,
+             .max = asks ? std::min(base + d.all, options_.seats) : keep,
              .sent = now};
     asking_ = true;
+    missed_ = hears_crowd_ = false;
     outage_.asks(now);
     ++stats_.questions;
     return question{
@@ -171,9 +197,11 @@ std::optional<fed_seats::question> fed_seats::pop_command(demand const& d,
         .holder = holder_,
         .number = last_.number,
         .fence = static_cast<std::int64_t>(fence_),
+        .known = static_cast<std::int64_t>(known_),
         .keep = last_.keep,
         .min = last_.min,
         .max = last_.max,
+        .yields = yields,
         .timeout = options_.timeout};
 }
 
@@ -215,19 +243,101 @@ bool fed_seats::answered(std::uint64_t number, answer const& a, time_point now) 
         begin_doubt(now);  // the lease ended here before the reply arrived
         return false;
     }
-    if (begins)
-        yields_at_ = later(now, turn_of(options_));
+    bool const is_new = fence != no_fence && fence != fence_;
     held_ = a.held;
     fence_ = fence;
-    renewed_ = last_.sent;
+    known_ = std::max(known_, fence);
     until_ = until;
+    renew_at_ = later(last_.sent, options_.lease / 3);
+    is_crowded_ = a.waits != 0 || hears_crowd_;
+    advances(a.ahead, now);
+    stands_ = a.ahead >= 0;
+    answer_time_ = a.time;
     stats_.denied += a.held < last_.min;
+    if (is_new)
+        begin_turn(now);
+    check_at_ = a.listens ? never : later(now, check_pause_);
+    check_pause_ = std::min(2 * check_pause_, longest_check);
     bool const was_lost = a.held == 0 && last_.keep != 0 && last_.fence != no_fence;
-    if (a.held < last_.max && !was_lost) {
-        auto const wait = a.wait.count() > 0 ? std::min<duration>(a.wait, pause()) : pause();
-        poll_at_ = later(now, std::max<duration>(wait, 1ms));
-    }
+    poll_at_ = time_point::min();
+    if (stands_ && !missed_)
+        poll_at_ = later(now, pause(a));
+    else if (last_.min == 0 && a.held < last_.max && !was_lost)
+        poll_at_ = later(now, options_.poll);
     return false;
+}
+
+void fed_seats::begin_turn(time_point now) noexcept {
+    turn_ends_ = later(now, turn);
+    spare_since_ = now;
+    check_pause_ = turn;
+}
+
+// Measures how fast this process advances in the line. `ahead` is -1 when it leaves the line with its seats.
+void fed_seats::advances(amount ahead, time_point now) noexcept {
+    if (stands_ && ahead < ahead_ && last_.min != 0) {
+        place_time_ += ((now - advanced_) / (ahead_ - ahead) - place_time_) / 4;
+        advanced_ = now;
+    } else if (!stands_ || ahead > ahead_) {
+        advanced_ = now;
+    }
+    ahead_ = ahead;
+}
+
+duration fed_seats::pause(answer const& a) const noexcept {
+    auto wait = std::max(a.ahead == 0 ? place_time_ / 8 : times(place_time_, a.ahead) / 5 * 4,
+                         options_.poll / 10);
+    if (a.listens)
+        wait = std::max(2 * times(place_time_, a.ahead + 1), shortest_fallback);
+    if (a.wait.count() > 0)
+        wait = std::min(wait, std::max<duration>(a.wait, 1ms));
+    return std::min(wait, options_.lease / 3);
+}
+
+// A grant counts only if its question is the last one, and was answered with a place in the line: then no time since
+// the question is unknown. In all other cases the message is a reason to ask.
+void fed_seats::heard(notice const& what, time_point now) noexcept {
+    auto const fence = static_cast<ticket>(what.fence);
+    if (what.held == 0) {
+        hears_crowd_ = asking_;
+        is_crowded_ = is_crowded_ || fence_ != no_fence;
+        return;
+    }
+    bool const is_mine = !asking_ && stands_ && what.number == last_.number;
+    if (is_mine && fence_ != no_fence && fence == fence_ && now < until_) {
+        held_ = std::max(held_, what.held);
+    } else if (is_mine && fence_ == no_fence && fence > known_) {
+        std::chrono::microseconds const passed(what.time - answer_time_);
+        auto const lease = std::chrono::floor<std::chrono::microseconds>(options_.lease);
+        auto const granted =
+            later(last_.sent, std::clamp<std::chrono::microseconds>(passed, 0us, lease));
+        auto const until =
+            std::min(later(granted, belief(confirm_of(lease))), later(last_.sent, belief(lease)));
+        if (now >= until) {
+            missed_messages(now);
+            return;
+        }
+        held_ = what.held;
+        fence_ = known_ = fence;
+        until_ = until;
+        renew_at_ = later(granted, confirm_of(lease) / 8);
+        begin_turn(now);
+        check_at_ = never;
+    } else {
+        missed_messages(now);
+        return;
+    }
+    advances(-1, now);
+    stands_ = false;
+    poll_at_ = time_point::min();
+    is_crowded_ = what.waits != 0;
+}
+
+void fed_seats::missed_messages(time_point now) noexcept {
+    missed_ = missed_ || asking_;
+    if (stands_)
+        poll_at_ = std::min(poll_at_, now);
+    check_at_ = std::min(check_at_, now);
 }
 
 bool fed_seats::failed(std::uint64_t number, answer const& a, time_point now) noexcept {
@@ -244,16 +354,11 @@ bool fed_seats::failed(std::uint64_t number, answer const& a, time_point now) no
     ++(lost ? stats_.unknown : why == failure_kind::unsent ? stats_.unsent : stats_.failed);
     if (lost)
         held_ = std::min(held_, last_.keep);
-    if (lost && fence_ == no_fence && last_.max != 0)
+    if (fence_ == no_fence && (stands_ || (lost && last_.max != 0)))
         begin_doubt(now);
+    stands_ = false;
     outage_.failed(why, a.wait, now);
     return barred(now).has_value();
-}
-
-// Differs each time, and between processes.
-duration fed_seats::pause() const noexcept {
-    auto const chance = (holder_[0] ^ last_.number * 0x9e3779b97f4a7c15) >> 54;  // 0 to 1023
-    return options_.poll - options_.poll * static_cast<std::int64_t>(chance) / 2048;
 }
 
 void fed_seats::begin_doubt(time_point now) noexcept {

@@ -4,6 +4,7 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <hiredis/async.h>
@@ -258,6 +259,7 @@ void connection::note_end() noexcept {
     wants_to_write_ = false;
     waits_to_write_ = false;
     waits_to_read_ = false;
+    wants_messages_ = false;
     if (phase_ == phase::open)
         phase_ = phase::closed;
 }
@@ -354,7 +356,7 @@ void connection::wait() {
                 c.writable();
             }));
     }
-    if (is_busy() && !waits_to_read_) {
+    if ((is_busy() || wants_messages_) && !waits_to_read_) {
         waits_to_read_ = true;
         socket_->async_wait(
             stream_descriptor::wait_read, bound([](connection& c, error_code const& ec) {
@@ -363,6 +365,56 @@ void connection::wait() {
                 c.waits_to_read_ = false;
                 c.readable();
             }));
+    }
+}
+
+void connection::subscribe(std::string const& channel) {
+    auto const failed = redisAsyncCommand(hiredis_, &connection::receive_message, this,
+                                          "SUBSCRIBE %s", channel.c_str()) != REDIS_OK;
+    if (failed)
+        throw std::bad_alloc();
+    wants_messages_ = true;
+    flush();
+    wait();
+}
+
+// A confirmation is `subscribe channel count`, and a message is `message channel text`.
+void connection::receive_message(redisAsyncContext*, void* answer, void* data) noexcept {
+    auto const* const r = static_cast<redisReply const*>(answer);
+    if (!r || r->type != REDIS_REPLY_ARRAY || r->elements != 3)
+        return;
+    try {
+        auto const& text = *r->element[2];
+        auto& to = of(data).messages_;
+        if (text.type == REDIS_REPLY_STRING)
+            to.emplace_back(text.str, text.len);
+        else
+            to.emplace_back();
+    } catch (std::bad_alloc const&) {
+        // Then the message is lost.
+    }
+}
+
+void connection::wait_for_messages(bool on) {
+    if (wants_messages_ == on)
+        return;
+    wants_messages_ = on;
+    if (on)
+        wait();
+    else
+        asio::post(executor_, [stop = bound([](connection& c, error_code const&) { c.rest(); })] {
+            stop(error_code());
+        });
+}
+
+void connection::rest() {
+    if (wants_messages_ || is_busy() || !waits_to_read_ || !hiredis_)
+        return;
+    waits_to_read_ = false;
+    socket_->cancel();
+    if (waits_to_write_) {
+        waits_to_write_ = false;
+        wait();
     }
 }
 

@@ -63,8 +63,8 @@ protected:
 /// owner processes the records after hiredis has returned. So hiredis is never called or destroyed from one of its
 /// callbacks.
 ///
-/// The connection waits for the socket only while a reply is due, so that an idle connection keeps no `run()` alive.
-/// `is_stale` detects that the server has closed it meanwhile.
+/// The connection waits for the socket only while a reply or a message is due, so that an idle connection keeps no
+/// `run()` alive. `is_stale` detects that the server has closed it meanwhile.
 ///
 /// Not thread-safe: all members but the destructor are called under the lock of the owner.
 class connection : public std::enable_shared_from_this<connection> {
@@ -89,6 +89,14 @@ public:
                 commands::iterator which);
     /// Writes all added commands at once.
     void flush();
+    /// Asks for the messages of a channel, and waits for them from now on. It may be called again: each time the server
+    /// confirms it by an empty message. After that, the connection takes no more commands. If it throws
+    /// `std::bad_alloc`, nothing has changed.
+    void subscribe(std::string const& channel);
+    /// Waits for messages, or stops doing so, so that the connection keeps no `run()` alive.
+    void wait_for_messages(bool on);
+    /// Returns the messages of the channel, and empty ones for confirmations; the caller takes them out.
+    [[nodiscard]] std::vector<std::string>& messages() noexcept { return messages_; }
     /// Closes the connection, with this error for all commands without a reply.
     void close(error_code ec, std::string text = {});
     /// Closes the connection at the end of the context, and releases everything that belongs to the context.
@@ -112,6 +120,7 @@ public:
 private:
     static connection& of(void* data) noexcept { return *static_cast<connection*>(data); }
     static void receive_reply(redisAsyncContext* ac, void* answer, void* data) noexcept;
+    static void receive_message(redisAsyncContext* ac, void* answer, void* data) noexcept;
 
     template <class F>
     void attempt(F f);
@@ -126,6 +135,7 @@ private:
     void readable();
     void writable();
     void wait();
+    void rest();
     template <class F>
     auto bound(F f);
 
@@ -146,9 +156,11 @@ private:
     bool wants_to_write_ = false;
     bool waits_to_write_ = false;
     bool waits_to_read_ = false;
+    bool wants_messages_ = false;
     std::uint64_t appended_ = 0;  // bytes
     commands sent_;
     commands outcomes_;
+    std::vector<std::string> messages_;
     std::vector<char const*> starts_;  // of the words of a command
     std::vector<std::size_t> sizes_;
 };

@@ -4,9 +4,11 @@
 #include <weir/shared/seat_ledger.hpp>
 
 #include "../check_option.hpp"
+#include "seats_script.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <initializer_list>
 #include <utility>
@@ -179,66 +181,6 @@ write()
 return 1
 )";
 
-// Seats are the text of a `weir::detail::seat_ledger`, which documents the rules. The key is kept a day longer than
-// needed, so that fencing tokens grow even if the clock is set back.
-constexpr std::string_view seats_hold = R"(
-local key, holder = KEYS[1], ARGV[3]
-local all, lease = tonumber(ARGV[1]), tonumber(ARGV[2])
-local number, fence = tonumber(ARGV[4]), tonumber(ARGV[5])
-local keep, least, most = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-
-local before = redis.call('GET', key)
-local last, lines, used, first, mine = 0, {}, 0, nil, nil
-if before then
-    local head, rest = string.match(before, '^(%d+)\n(.*)$')
-    if not head then error(redis.error_reply('WRONGTYPE the key holds no seats')) end
-    last = tonumber(head)
-    for who, count, of, till, asked in string.gmatch(rest, '(%x+ %x+) (%d+) (%d+) (%d+) (%d+)\n') do
-        local one = {who = who, count = tonumber(count), fence = tonumber(of), asked = tonumber(asked)}
-        one.till = math.min(tonumber(till), now + lease)  -- the clock was set back
-        if one.till > now and who == holder then
-            mine = one
-        elseif one.till > now then
-            lines[#lines + 1] = one
-            used = used + one.count
-            first = math.min(first or one.till, one.till)
-        end
-    end
-end
-
-local wait = 0
-if mine and fence ~= mine.fence and number > mine.asked then mine = nil end
-if mine and number <= mine.asked then
-    lines[#lines + 1] = mine
-elseif mine or fence == 0 then
-    mine = mine or {who = holder, count = 0, fence = 0}
-    local could = math.min(most, mine.count + math.max(all - used - mine.count, 0))
-    if could >= least then
-        mine.count = could
-    else
-        mine.count = math.min(mine.count, keep)
-        if first then wait = first - now end
-    end
-    if mine.count > 0 then
-        if mine.fence == 0 then
-            last = math.max(last + 1, now)
-            mine.fence = last
-        end
-        mine.till, mine.asked = now + lease, number
-        lines[#lines + 1] = mine
-    end
-end
-
-local text = {string.format('%.0f\n', last)}
-for _, one in ipairs(lines) do
-    text[#text + 1] = string.format('%s %.0f %.0f %.0f %.0f\n', one.who, one.count, one.fence, one.till, one.asked)
-end
-text = table.concat(text)
-if text ~= before then put(key, text, lease + 86400000000) end
-if not mine or mine.count == 0 then return {0, 0, wait, now} end
-return {mine.count, mine.fence, wait, now}
-)";
-
 // The user may lack the permission for INFO; then nothing is known about evictions.
 constexpr std::string_view check = R"(#!lua
 local patterns = {'^%d+ %-?%d+ %d+$', '^%d+ %d+ ', '^%d+\n'}
@@ -348,23 +290,53 @@ std::vector<std::string> arguments_of(policy::fed::give_back const& what) {
 std::vector<std::string> arguments_of(policy::fed_seats::question const& q) {
     std::vector<std::string> words{
         std::to_string(q.seats), std::to_string(q.lease.count()),
+        std::to_string(policy::fed_seats::confirm_of(q.lease).count()),
         weir::detail::seat_ledger::name_of(q.holder), std::to_string(q.number)};
-    for (auto const n : {q.fence, q.keep, q.min, q.max})
+    for (auto const n : {q.fence, q.known, q.keep, q.min, q.max})
         words.push_back(std::to_string(n));
+    words.emplace_back(q.yields ? "1" : "0");
+    words.push_back(weir::detail::seat_ledger::name_of_channel(q.channel));
     return words;
+}
+
+std::string channel_name(std::uint64_t channel) {
+    return "weir:" + weir::detail::seat_ledger::name_of_channel(channel);
+}
+
+std::optional<policy::fed_seats::notice> notice_of(std::string_view text) noexcept {
+    policy::fed_seats::notice made;
+    auto const take = [&](auto& n, int base) {
+        auto const [after, ec] = std::from_chars(text.data(), text.data() + text.size(), n, base);
+        auto const length = static_cast<std::size_t>(after - text.data());
+        if (ec != std::errc() || (length != text.size() && *after != ' '))
+            return false;
+        text.remove_prefix(std::min(length + 1, text.size()));
+        return true;
+    };
+    bool const is_whole = take(made.holder[0], 16) && take(made.holder[1], 16) &&
+                          take(made.number, 10) && take(made.held, 10) && take(made.fence, 10) &&
+                          take(made.time, 10) && take(made.waits, 10) && text.empty();
+    bool const is_valid = is_whole && made.held >= 0 && made.held <= max_amount &&
+                          made.fence >= 0 && made.time >= 0 && made.waits >= 0;
+    return is_valid ? std::optional(made) : std::nullopt;
 }
 
 policy::fed_seats::answer answer_of(reply& said, policy::fed_seats::question const& q) noexcept {
     if (said.error)
         return failure_of<policy::fed_seats::answer>(said);
-    if (said.numbers.size() != 4 || said.numbers[0] < 0 ||
-        said.numbers[0] > std::max(q.max, q.seats) || said.numbers[1] < 0 || said.numbers[2] < 0) {
+    auto const& n = said.numbers;
+    if (n.size() != 6 || n[0] < 0 || n[0] > std::max(q.max, q.seats) || n[1] < 0 || n[2] < 0 ||
+        n[3] < 0 || n[4] < -1 || n[5] <= 0) {
         said.error = errc::protocol;
         return {.lost = true};
     }
-    return {.held = said.numbers[0],
-            .fence = said.numbers[1],
-            .wait = std::chrono::microseconds(said.numbers[2])};
+    return {.held = n[0],
+            .fence = n[1],
+            .wait = std::chrono::microseconds(n[2]),
+            .waits = n[3],
+            .ahead = n[4],
+            .time = n[5],
+            .listens = q.channel != 0};
 }
 
 policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,8 @@ namespace weir::inline v0_2::redis::detail {
 /// Each line gives the key, the arguments and the reply:
 /// - `take`: bucket; drained permit full owed least most ahead; granted wait now is_new
 /// - `give_back`: bucket; drained permit full owed count since; whether it was done
-/// - `seats_hold`: seats; seats lease holder number fence keep least most; held fence wait now
+/// - `seats_hold`: seats; seats lease confirm holder number fence known keep least most yields channel; held fence wait
+///   waits ahead now. It also publishes the messages for other holders.
 /// - `log_take`: log; limit window least most ahead; granted wait now is_new
 /// - `log_give_back`: log; limit window count since; whether it was done
 ///
@@ -56,6 +58,10 @@ void validate(policy::shared_bucket const& b);
 [[nodiscard]] std::vector<std::string> arguments_of(policy::fed::give_back const& what);
 
 [[nodiscard]] std::vector<std::string> arguments_of(policy::fed_seats::question const& q);
+/// Returns the name of the channel for the messages of `seats_hold`.
+[[nodiscard]] std::string channel_name(std::uint64_t channel);
+/// Returns such a message; `nullopt` if it is invalid.
+[[nodiscard]] std::optional<policy::fed_seats::notice> notice_of(std::string_view text) noexcept;
 
 /// Returns the reply of `take`, `log_take` or `seats_hold`; sets the error if it is invalid.
 [[nodiscard]] policy::fed::answer answer_of(reply& said, policy::fed::question const& q) noexcept;

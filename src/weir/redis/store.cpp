@@ -2,6 +2,7 @@
 
 #include "client.hpp"
 #include "scripts.hpp"
+#include "subscription.hpp"
 
 #include <boost/asio/append.hpp>
 #include <boost/asio/async_result.hpp>
@@ -16,8 +17,10 @@ namespace weir::inline v0_2::redis {
 namespace asio = boost::asio;
 
 store::store(asio::any_io_executor ex, options const& o)
-    : client_(std::make_shared<detail::client>(std::move(ex), o)) {
+    : client_(std::make_shared<detail::client>(ex, o)),
+      subscription_(std::make_shared<detail::subscription>(std::move(ex), o)) {
     client_->begin();
+    subscription_->begin();
 }
 
 store::~store() = default;
@@ -39,12 +42,24 @@ void store::async_give_back(std::string const& name, give_back const& what) {
 }
 
 void store::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
-    auto receive = [q, handler = std::move(handler)](detail::reply said) mutable {
-        auto a = detail::answer_of(said, q);
+    auto told = q;
+    told.channel = subscription_->channel();
+    auto receive = [told, s = subscription_,
+                    handler = std::move(handler)](detail::reply said) mutable {
+        auto a = detail::answer_of(said, told);
+        if (!said.error) {
+            bool const is_kept = a.held != 0 || a.ahead >= 0;
+            s->expect(told.holder,
+                      is_kept ? later(detail::clock_time(), told.lease) : time_point::min());
+        }
         std::move(handler)(said.error, std::move(a));
     };
-    client_->run(detail::script::seats_hold, name, detail::arguments_of(q), q.timeout,
+    client_->run(detail::script::seats_hold, name, detail::arguments_of(told), q.timeout,
                  std::move(receive));
+}
+
+void store::listen(policy::fed_seats::holder_id const& holder, std::weak_ptr<seats_listener> to) {
+    subscription_->listen(holder, std::move(to));
 }
 
 void store::validate(policy::shared_bucket const& b) const {

@@ -18,6 +18,8 @@ void store::async_hold(std::string const&, seats_question const&, seats_handler)
     throw std::logic_error("weir: this store does not support seats");
 }
 
+void store::listen(policy::fed_seats::holder_id const&, std::weak_ptr<seats_listener>) {}
+
 namespace detail {
 
 void check_shared(std::string_view where, store const* e, std::string const& name) {

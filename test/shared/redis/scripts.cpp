@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -44,6 +45,14 @@ local function put(key, value, us)
 end
 )";
 
+// Messages go to lists, which the test reads.
+std::string with_lists(std::string text) {
+    constexpr std::string_view publish = "redis.pcall('PUBLISH'";
+    for (auto at = text.find(publish); at != text.npos; at = text.find(publish))
+        text.replace(at, publish.size(), "redis.call('RPUSH'");
+    return text;
+}
+
 constexpr std::int64_t noon = 1'700'000'000'000'000;
 
 struct fixture {
@@ -69,8 +78,9 @@ struct fixture {
 
     fixture() {
         for (std::size_t i = 0; i != loaded.size(); ++i)
-            loaded[i] = session.say(
-                {"SCRIPT", "LOAD", virtual_head + detail::body_of(static_cast<script>(i))});
+            loaded[i] =
+                session.say({"SCRIPT", "LOAD",
+                             virtual_head + with_lists(detail::body_of(static_cast<script>(i)))});
     }
 
     numbers run(script which, words const& arguments, std::int64_t at) {
@@ -84,11 +94,28 @@ struct fixture {
     weir::policy::fed_seats::answer hold(weir::policy::fed_seats::question const& q,
                                          std::int64_t at) {
         detail::reply said{.numbers = run(script::seats_hold, detail::arguments_of(q), at)};
-        BOOST_TEST_REQUIRE(said.numbers.size() == 4u);
-        BOOST_TEST_REQUIRE(said.numbers[3] == at);
+        BOOST_TEST_REQUIRE(said.numbers.size() == 6u);
+        BOOST_TEST_REQUIRE(said.numbers[5] == at);
         auto const a = detail::answer_of(said, q);
         BOOST_TEST_REQUIRE(!said.error);
         return a;
+    }
+
+    // Takes out the messages that the script has sent to these channels.
+    std::vector<support::seats_notice> messages(std::initializer_list<std::uint64_t> channels) {
+        std::vector<support::seats_notice> found;
+        for (auto const c : channels) {
+            for (;;) {
+                auto const text = session.say({"LPOP", detail::channel_name(c)});
+                if (text == "(nil)")
+                    break;
+                auto one = detail::notice_of(text);
+                BOOST_TEST_REQUIRE(one.has_value());
+                one->channel = c;
+                found.push_back(*one);
+            }
+        }
+        return found;
     }
 
     // Ten per second, five at once: a permit is 100,000 us.
@@ -289,14 +316,19 @@ BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 40, [&](auto& random) {
         ++names;
         support::compare_with_seats(
-            [this](auto const& q, std::int64_t at) { return hold(q, at); }, 150, random, now);
+            [this](auto const& q, std::int64_t at, auto& told) {
+                auto const said = hold(q, at);
+                told = messages({100, 101, 102, 103, 104});
+                return said;
+            },
+            150, random, now);
         now += 100'000'000;
     });
 }
 
 BOOST_AUTO_TEST_CASE(text_is_the_text_of_a_ledger) {
     weir::detail::seat_ledger same;
-    for (std::uint64_t who = 1; who != 5; ++who) {
+    for (std::uint64_t who = 1; who != 9; ++who) {
         seats_question const q{
             .seats = 9, .lease = 3s, .holder = {who, ~who}, .number = who, .min = 1, .max = 2};
         hold(q, ++now);
@@ -304,6 +336,23 @@ BOOST_AUTO_TEST_CASE(text_is_the_text_of_a_ledger) {
         auto const text = session.say({"GET", detail::key_of(script::seats_hold, "0")});
         BOOST_TEST(text == same.text());
     }
+}
+
+BOOST_AUTO_TEST_CASE(message_is_read_whole_or_not_at_all) {
+    auto const m = detail::notice_of(
+        "000000000000000a ffffffffffffffff 3 2 1700000000000000 1700000000000001 5");
+    BOOST_TEST_REQUIRE(m.has_value());
+    BOOST_TEST((*m == support::seats_notice{.holder = {10, ~std::uint64_t{0}},
+                                            .number = 3,
+                                            .held = 2,
+                                            .fence = 1'700'000'000'000'000,
+                                            .time = 1'700'000'000'000'001,
+                                            .waits = 5}));
+    for (auto const* const nonsense :
+         {"", "a b 3 2 1 1", "a b 3 2 1 1 5 6", "a b 3 -2 1 1 5", "a b 3 2 -1 1 5",
+          "a b 3 2 1 -1 5", "a b 3 2 1 1 -5", "a b 3 2 1 1 x", "g b 3 2 1 1 5",
+          "a b 3 9000000000000000000 1 1 5", "a b 99999999999999999999 2 1 1 5"})
+        BOOST_TEST(!detail::notice_of(nonsense), nonsense);
 }
 
 BOOST_AUTO_TEST_CASE(fence_grows_after_a_loss_of_data) {
@@ -318,7 +367,7 @@ BOOST_AUTO_TEST_CASE(key_exists_for_a_day_and_a_lease) {
     arguments.insert(arguments.begin(), {"EVAL", detail::text_of(script::seats_hold), "1", key});
     auto const said = session.numbers(arguments);
     BOOST_TEST(said[0] == 1);
-    BOOST_TEST(said[1] == said[3]);  // it begins now
+    BOOST_TEST(said[1] == said[5]);  // it begins now
     auto const lives = std::stoll(session.say({"PTTL", key}));
     BOOST_TEST(lives <= 86'403'002);
     BOOST_TEST(lives > 86'400'000 - 60'000);

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 namespace {
 
@@ -14,6 +15,7 @@ using namespace std::chrono_literals;
 using weir::amount;
 using weir::detail::seat_ledger;
 using question = weir::policy::fed_seats::question;
+using notice = weir::policy::fed_seats::notice;
 
 constexpr std::int64_t begin = 1'700'000'000'000'000;
 
@@ -108,7 +110,9 @@ BOOST_AUTO_TEST_CASE(overtaken_question_changes_nothing) {
 
 BOOST_AUTO_TEST_CASE(holding_unknown_to_its_holder_ends) {
     auto const ghost = ledger.hold(of(1, 0, 0, 3, 3), now);
-    auto const said = ledger.hold(of(1, 0, 0, 1, 2), now);
+    auto q = of(1, 0, 0, 1, 2);
+    q.known = ghost.fence;
+    auto const said = ledger.hold(q, now);
     BOOST_TEST(said.held == 2);
     BOOST_TEST(said.fence > ghost.fence);
     BOOST_TEST(ledger.held(now) == 2);
@@ -145,15 +149,149 @@ BOOST_AUTO_TEST_CASE(text_is_the_ledger) {
     BOOST_TEST((*read == ledger));
     BOOST_TEST((seat_ledger::parse("0\n") == seat_ledger()));
     for (auto const* const nonsense :
-         {"", "0", "x\n", "0\n1", "0\n1 2 3 4 5\n", "0\n1 2 3 4 5 6", "0\n1 2 3 4 5 6 7\n"})
+         {"", "0", "x\n", "0\n1", "0\n1 2 3 4 5 6\n", "0\n1 2 3 4 5 6 7\n", "0\n1 2 3 4 5 6 7 8",
+          "0\n1 2 3 4 5 6 7 8 9\n"})
         BOOST_TEST(!seat_ledger::parse(nonsense));
+}
+
+// ---- The line
+
+BOOST_AUTO_TEST_CASE(released_seats_go_to_the_first_in_the_line_without_its_question) {
+    auto const f = ledger.hold(of(1, 0, 0, 3, 3), now).fence;
+    auto first = of(2, 0, 0, 1, 1);
+    first.channel = 22;
+    auto const waits = ledger.hold(first, ++now);
+    BOOST_TEST(waits.held == 0);
+    BOOST_TEST(waits.ahead == 0);
+    BOOST_TEST(waits.waits == 0);
+    auto const behind = ledger.hold(of(3, 0, 0, 1, 1), ++now);
+    BOOST_TEST(behind.ahead == 1);
+    BOOST_TEST(behind.waits == 1);
+    BOOST_TEST(ledger.waiting(now) == 2);
+
+    std::vector<notice> told;
+    auto const less = ledger.hold(of(1, f, 2, 0, 2), ++now, told);
+    BOOST_TEST(less.held == 2);
+    BOOST_TEST(less.waits == 1);
+    BOOST_TEST_REQUIRE(told.size() == 1u);
+    BOOST_TEST((told[0] == notice{.holder = {2, 7},
+                                  .channel = 22,
+                                  .number = first.number,
+                                  .held = 1,
+                                  .fence = now,
+                                  .time = now,
+                                  .waits = 1}));
+    BOOST_TEST(ledger.held(now) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(large_request_at_the_head_gets_its_seats_before_small_ones_behind_it) {
+    auto const f = ledger.hold(of(1, 0, 0, 2, 2), now).fence;
+    auto const g = ledger.hold(of(2, 0, 0, 1, 1), ++now).fence;
+    BOOST_TEST(ledger.hold(of(3, 0, 0, 3, 3), ++now).ahead == 0);
+    BOOST_TEST(ledger.hold(of(4, 0, 0, 1, 1), ++now).ahead == 1);
+    ask(1, f, 0, 0, 0);
+    BOOST_TEST(ledger.held(now) == 1);  // two are free, for the holder of 3
+    BOOST_TEST(ask(5, 0, 0, 1, 1) == 0);
+    ask(2, g, 0, 0, 0);
+    BOOST_TEST(ledger.hold(of(4, 0, 0, 1, 1), ++now).ahead == 0);
+    auto const all = of(3, 0, 0, 3, 3);
+    BOOST_TEST(ledger.hold(all, ++now).held == 3);
+}
+
+BOOST_AUTO_TEST_CASE(holder_that_yields_stands_at_the_end_of_the_line) {
+    auto const f = ledger.hold(of(1, 0, 0, 3, 3), now).fence;
+    ask(2, 0, 0, 1, 1);
+    ask(3, 0, 0, 3, 3);
+    auto q = of(1, f, 0, 1, 3);
+    q.yields = true;
+    auto const said = ledger.hold(q, ++now);
+    BOOST_TEST(said.held == 0);
+    BOOST_TEST(said.ahead == 1);
+    BOOST_TEST(ledger.held(now) == 1);
+    // Without another holder in the line it keeps what it needs.
+    seat_ledger alone;
+    auto const a = alone.hold(of(1, 0, 0, 1, 1), now).fence;
+    q = of(1, a, 0, 1, 1);
+    q.yields = true;
+    BOOST_TEST(alone.hold(q, ++now).held == 1);
+}
+
+BOOST_AUTO_TEST_CASE(grant_that_its_holder_does_not_confirm_lapses_after_a_second) {
+    auto const f = ledger.hold(of(1, 0, 0, 3, 3), now).fence;
+    ask(2, 0, 0, 3, 3);
+    ask(3, 0, 0, 1, 1);
+    ask(1, f, 0, 0, 0);
+    now += 999'999;
+    BOOST_TEST(ask(3, 0, 0, 1, 1) == 0);
+    BOOST_TEST(ledger.held(now) == 3);
+    now += 1;
+    BOOST_TEST(ask(3, 0, 0, 1, 1) == 1);
+
+    seat_ledger other;
+    auto const g = other.hold(of(1, 0, 0, 3, 3), now).fence;
+    other.hold(of(2, 0, 0, 1, 1), now);
+    other.hold(of(1, g, 0, 0, 0), now);
+    now += 999'999;
+    BOOST_TEST(other.hold(of(2, 0, 0, 1, 1), now).held == 1);  // it asks in time
+    now += 9'999'999;
+    BOOST_TEST(other.held(now) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(place_in_the_line_lapses_after_a_lease) {
+    auto const f = ledger.hold(of(1, 0, 0, 3, 3), now).fence;
+    ask(2, 0, 0, 3, 3);
+    now += 5'000'000;
+    ask(1, f, 3, 0, 3);
+    ask(3, 0, 0, 1, 1);
+    now += 5'000'000;  // the second holder has asked nothing since
+    ask(1, f, 0, 0, 0);
+    BOOST_TEST(ledger.hold(of(3, 0, 0, 1, 1), now).held == 1);
+}
+
+BOOST_AUTO_TEST_CASE(question_that_only_repeats_a_wait_changes_nothing) {
+    ask(1, 0, 0, 3, 3);
+    ask(2, 0, 0, 1, 1);
+    auto const before = ledger.text();
+    now += 4'999'999;
+    BOOST_TEST(ledger.hold(of(2, 0, 0, 1, 1), now).ahead == 0);
+    BOOST_TEST(ledger.text() == before);
+    now += 1;
+    ask(2, 0, 0, 1, 1);
+    BOOST_TEST(ledger.text() != before);
+}
+
+BOOST_AUTO_TEST_CASE(holder_that_nobody_told_continues_the_new_holding) {
+    auto const f = ledger.hold(of(1, 0, 0, 3, 3), now).fence;
+    ask(2, 0, 0, 1, 1);
+    ask(1, f, 0, 0, 0);
+    auto const granted = now;
+    auto const said = ledger.hold(of(2, 0, 0, 1, 1), ++now);
+    BOOST_TEST(said.held == 1);
+    BOOST_TEST(said.fence == granted + 1);  // the token of the grant
+}
+
+BOOST_AUTO_TEST_CASE(first_who_waits_is_announced_to_holders_that_listen) {
+    auto q = of(1, 0, 0, 3, 3);
+    q.channel = 11;
+    ledger.hold(q, now);
+    std::vector<notice> told;
+    ledger.hold(of(2, 0, 0, 1, 1), ++now, told);
+    BOOST_TEST_REQUIRE(told.size() == 1u);
+    BOOST_TEST((told[0] == notice{.holder = {1, 7}, .channel = 11, .time = now, .waits = 1}));
+}
+
+BOOST_AUTO_TEST_CASE(fences_grow_beyond_what_a_holder_has_known) {
+    auto q = of(1, 0, 0, 1, 1);
+    q.known = now + 1'000'000;  // by a clock that was set back, of a store that has lost its data
+    BOOST_TEST(ledger.hold(q, now).fence == q.known + 1);
 }
 
 BOOST_AUTO_TEST_CASE(replies_follow_the_definition) {
     support::for_each_seed(1, 50, [&](auto& random) {
         seat_ledger one;
-        support::compare_with_seats(
-            [&](question const& q, std::int64_t at) { return one.hold(q, at); }, 500, random, now);
+        support::compare_with_seats([&](question const& q, std::int64_t at,
+                                        auto& messages) { return one.hold(q, at, messages); },
+                                    500, random, now);
     });
 }
 

@@ -13,6 +13,7 @@ struct seats_record {
     weir::detail::seat_ledger ledger;
 
     [[nodiscard]] weir::amount held() { return ledger.held(now); }
+    [[nodiscard]] weir::amount waiting() const { return ledger.waiting(now); }
 };
 
 }  // namespace support

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,8 +21,8 @@
 
 // Random schedules of several processes that share seats at one store, in virtual time. Questions and replies are lost,
 // late or out of order, processes die or are suspended, and the store loses its data or its clock is set. Each process
-// has its own context. At any time, no more seats are in use than exist. Seats whose holders would detect the loss if
-// they looked do not count. Each holder that loses a seat is notified.
+// has its own context. In half of the schedules the store sends messages, which are lost and late, too. At any time, no
+// more seats are in use than exist. Seats whose holders would detect the loss if they looked do not count. Each holder that loses a seat is notified.
 
 namespace {
 
@@ -40,12 +41,22 @@ struct hazards {
     int one_in = 0;      // one in N messages is late or lost, or cannot be sent; 0: none
     bool loses = false;  // the store loses its data, or its clock is set forward
     bool sets_back = false;
-    bool kills = false;  // a process dies, and another one starts in its place
-    bool stops = false;  // a process is suspended for some time
+    bool kills = false;    // a process dies, and another one starts in its place
+    bool stops = false;    // a process is suspended for some time
+    bool listens = false;  // the store sends messages
+};
+
+// Where the messages of the store go.
+struct mailbox {
+    virtual void post(weir::policy::fed_seats::notice const& what) = 0;
+
+protected:
+    ~mailbox() = default;
 };
 
 struct server {
     asio::io_context ctx;
+    std::map<std::uint64_t, std::weak_ptr<mailbox>> mailboxes;  // by channel
     weir::detail::bucket_ledger ledger;
     std::chrono::microseconds offset = std::chrono::hours(24 * 365);
 
@@ -53,6 +64,15 @@ struct server {
         return std::chrono::floor<std::chrono::microseconds>(clock::now().time_since_epoch())
                    .count() +
                offset.count();
+    }
+    weir::store::seats_answer hold(std::string const& name, weir::store::seats_question const& q) {
+        std::vector<weir::policy::fed_seats::notice> messages;
+        auto const said = ledger.hold(name, q, now(), messages);
+        for (auto const& m : messages) {
+            if (auto const to = mailboxes[m.channel].lock())
+                to->post(m);
+        }
+        return said;
     }
     template <class F>
     void after(duration d, F f) {
@@ -66,7 +86,7 @@ struct server {
 };
 
 // The connection of one process to the server. An arriving message waits until the process runs.
-class line final : public weir::store, public std::enable_shared_from_this<line> {
+class line final : public weir::store, public mailbox, public std::enable_shared_from_this<line> {
 public:
     line(server& s, random_source& random, hazards const& what)
         : server_(s), random_(random), what_(what) {}
@@ -82,14 +102,34 @@ public:
         auto const self = shared_from_this();
         if (goes_wrong() && random_.one_in(3))
             return tell(std::move(handler), asio::error::connection_refused, {});
-        on_the_way([self, name, q, handler = std::move(handler)]() mutable {
-            auto const said = self->server_.ledger.hold(name, q, self->server_.now());
+        auto asked = q;
+        if (what_.listens && !random_.one_in(8)) {
+            asked.channel = q.holder[0] | 1;
+            server_.mailboxes[asked.channel] = weak_from_this();
+        }
+        on_the_way([self, name, asked, handler = std::move(handler)]() mutable {
+            auto const said = self->server_.hold(name, asked);
             bool const breaks = self->goes_wrong() && self->random_.one_in(3);
             self->on_the_way([self, said, breaks, handler = std::move(handler)]() mutable {
                 if (breaks)
                     self->tell(std::move(handler), asio::error::connection_reset, {.lost = true});
                 else
                     self->tell(std::move(handler), {}, said);
+            });
+        });
+    }
+
+    void listen(weir::policy::fed_seats::holder_id const&,
+                std::weak_ptr<seats_listener> to) override {
+        listener_ = std::move(to);
+    }
+    void post(weir::policy::fed_seats::notice const& what) override {
+        on_the_way([self = shared_from_this(), what] {
+            if (!self->process_)
+                return;
+            asio::post(*self->process_, [self, what] {
+                if (auto const l = self->listener_.lock())
+                    l->receive(what);
             });
         });
     }
@@ -120,6 +160,7 @@ private:
     random_source& random_;
     hazards what_;
     asio::io_context* process_ = nullptr;
+    std::weak_ptr<seats_listener> listener_;
 };
 
 class world {
@@ -338,7 +379,8 @@ hazards some_hazards(random_source& random) {
             .loses = random.one_in(4),
             .sets_back = random.one_in(4),
             .kills = random.one_in(3),
-            .stops = random.one_in(2)};
+            .stops = random.one_in(2),
+            .listens = random.one_in(2)};
 }
 
 weir::shared_seats_options some_options(random_source& random) {
@@ -376,7 +418,7 @@ BOOST_AUTO_TEST_CASE(without_faults_nothing_is_lost) {
     support::for_each_seed(1, 50, [](random_source& random) {
         auto options = some_options(random);
         options.timeout = options.lease / 6;
-        world w(random, options, {.way = 1ms});
+        world w(random, options, {.way = 1ms, .listens = random.one_in(2)});
         w.run(200);
         w.end();
         BOOST_TEST(w.lost() == 0);

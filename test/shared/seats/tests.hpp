@@ -248,6 +248,47 @@ BOOST_AUTO_TEST_CASE(many_processes_start_together) {
     BOOST_TEST((std::ranges::adjacent_find(fences) == fences.end()));
 }
 
+BOOST_AUTO_TEST_CASE(process_that_dies_in_the_line_delays_the_next_one_by_a_second) {
+    weir::shared_seats kitchen(ctx, connect(ctx), "line", long_seats(1));
+    visit const first(kitchen);
+    run(first);
+    auto own = std::make_unique<asio::io_context>();
+    auto dies = std::make_unique<weir::shared_seats>(*own, connect(*own), "line", long_seats(1));
+    visit const dead(*dies);
+    while (look("line").waiting() != 1)
+        own->run_one_for(10ms);
+    own.reset();
+    weir::shared_seats there(ctx, connect(ctx), "line", long_seats(1));
+    visit const next(there);
+    while (look("line").waiting() != 2)
+        ctx.run_one_for(10ms);
+    first.leave();
+    auto const begin = std::chrono::steady_clock::now();
+    run(next);
+    auto const time = std::chrono::steady_clock::now() - begin;
+    BOOST_TEST(next.granted());
+    BOOST_TEST((time >= 900ms));
+    BOOST_TEST((time <= 2500ms));
+    next.leave();
+    run();
+    BOOST_TEST(held("line") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(patience_in_the_line_ends_and_the_place_with_it) {
+    weir::shared_seats here(ctx, connect(ctx), "left", long_seats(1));
+    weir::shared_seats there(ctx, connect(ctx), "left", long_seats(1));
+    visit const first(here);
+    run(first);
+    visit const next(there, 1, 300ms);
+    run(next);
+    BOOST_TEST(next.rejected(weir::errc::timed_out));
+    while (there.shared_stats().questions < 2 || look("left").waiting() != 0)
+        ctx.run_one_for(10ms);
+    first.leave();
+    run();
+    BOOST_TEST(held("left") == 0);
+}
+
 BOOST_AUTO_TEST_CASE(killed_server_keeps_its_saved_data) {
     place::server_type mortal(place::saves());
     place there(mortal);
