@@ -305,7 +305,7 @@ std::string channel_name(std::uint64_t channel) {
 
 std::optional<policy::fed_seats::notice> notice_of(std::string_view text) noexcept {
     policy::fed_seats::notice made;
-    auto const take = [&](auto& n, int base) {
+    auto const read = [&](auto& n, int base) {
         auto const [after, ec] = std::from_chars(text.data(), text.data() + text.size(), n, base);
         auto const length = static_cast<std::size_t>(after - text.data());
         if (ec != std::errc() || (length != text.size() && *after != ' '))
@@ -313,9 +313,9 @@ std::optional<policy::fed_seats::notice> notice_of(std::string_view text) noexce
         text.remove_prefix(std::min(length + 1, text.size()));
         return true;
     };
-    bool const is_whole = take(made.holder[0], 16) && take(made.holder[1], 16) &&
-                          take(made.number, 10) && take(made.held, 10) && take(made.fence, 10) &&
-                          take(made.time, 10) && take(made.waits, 10) && text.empty();
+    bool const is_whole = read(made.holder[0], 16) && read(made.holder[1], 16) &&
+                          read(made.number, 10) && read(made.held, 10) && read(made.fence, 10) &&
+                          read(made.time, 10) && read(made.waits, 10) && text.empty();
     bool const is_valid = is_whole && made.held >= 0 && made.held <= max_amount &&
                           made.fence >= 0 && made.time >= 0 && made.waits >= 0;
     return is_valid ? std::optional(made) : std::nullopt;

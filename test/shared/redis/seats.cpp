@@ -193,6 +193,41 @@ BOOST_FIXTURE_TEST_CASE(killed_connection_for_messages_is_replaced, pair) {
     BOOST_TEST(time_to(other).count() < 100);
 }
 
+BOOST_FIXTURE_TEST_CASE(stall_after_a_grant_by_message_loses_nothing, pair) {
+    subscribe_both();
+    visit const one(here);
+    run(one);
+    visit const other(there);
+    stand(other);
+    one.leave();
+    run(other);
+    way.stall();
+    run_for(400ms);
+    BOOST_TEST(!other.seat().lost());
+    way.pass_on();
+    run_for(1500ms);  // longer than the grant alone
+    BOOST_TEST(!other.seat().lost());
+    BOOST_TEST(held(name) == 1);
+    other.leave();
+}
+
+// Both connections of a process end, and it cannot connect: its grant lapses, and the next process gets the seat.
+BOOST_FIXTURE_TEST_CASE(process_without_a_network_does_not_block_the_line, pair) {
+    subscribe_both();
+    visit const one(here);
+    run(one);
+    visit const other(there);
+    stand(other);
+    way.refuse();
+    one.leave();
+    run_for(100ms);
+    BOOST_TEST(!other.granted());
+    visit const next(here);
+    BOOST_TEST(time_to(next).count() < 2500);
+    run(other);
+    BOOST_TEST(other.rejected(weir::errc::unavailable));
+}
+
 BOOST_FIXTURE_TEST_CASE(idle_connection_for_messages_keeps_nothing_running, pair) {
     subscribe_both();
     BOOST_TEST(subscribers() == 2);
