@@ -68,8 +68,8 @@ namespace policy {
 ///
 /// Order between processes: the store keeps a line of the processes that lack seats, in the order of their questions.
 /// Only the first one gets seats, so a request for all seats does not starve. The store grants seats as soon as they
-/// are free, and tells the process by a message. If a process dies while it waits, its grant lapses after `confirm_of`,
-/// and its place after a lease.
+/// are free, and tells the process by a message. Such a grant lasts for `confirm_of`; the next question makes a lease of
+/// it. So the grant of a process that died while it waited lapses, and so does its place, after a lease.
 ///
 /// Turns: while no other process waits, a process keeps its seats and asks only to renew its lease. While another
 /// process waits, the turn of a process lasts `turn`, and at least one use of a seat. From then on a released seat
