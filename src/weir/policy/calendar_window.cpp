@@ -1,0 +1,52 @@
+#include <weir/policy/calendar_window.hpp>
+
+#include "../check_option.hpp"
+
+namespace weir::inline v0_2::policy {
+namespace {
+
+calendar_window_options const& checked(calendar_window_options const& options) {
+    detail::check_option("calendar_window", "limit", options.limit, 1, max_amount);
+    detail::check_option("calendar_window", "unit", options.unit, calendar_unit::month);
+    return options;
+}
+
+}  // namespace
+
+calendar_window_rule::calendar_window_rule(options_type const& options)
+    : limit_(checked(options).limit),
+      cursor_({.unit = options.unit, .zone = options.zone, .clock = options.clock}) {}
+
+void calendar_window_rule::take_over(state_type& s, calendar_window_rule const& old,
+                                     state_type const& before, time_point now) const noexcept {
+    auto const last = old.in(old.cursor_.at(now), before);
+    cursor_.take_over(old.cursor_);
+    auto const paid = std::min(last.owed_, room(last));
+    s = {last.used() + paid, last.owed_ - paid, cursor_.at(now).passed};
+}
+
+bool calendar_window_rule::refund(state_type& s, amount n, ticket t,
+                                  time_point now) const noexcept {
+    auto const w = cursor_.at(now);
+    auto const granted = time_point(duration(static_cast<duration::rep>(t)));
+    if (granted < w.since)
+        return false;
+    auto const current = in(w, s);
+    auto const undone = std::min(n, current.used() + current.owed_);
+    auto const forgiven = std::min(undone, current.owed_);
+    s = {current.used() - (undone - forgiven), current.owed_ - forgiven, w.passed};
+    return undone != 0;
+}
+
+// Returns the state of the window `w` after `passed` windows, which paid the debt.
+calendar_window_rule::state_type calendar_window_rule::next(
+    calendar_cursor::window const& w, state_type const& s, std::uint64_t passed) const noexcept {
+    auto const before = static_cast<amount>(passed) - 1;
+    if (before > (s.owed_ - 1) / limit_)
+        return {0, 0, w.passed};
+    auto const left = s.owed_ - before * limit_;
+    auto const used = std::min(left, limit_);
+    return {used, left - used, w.passed};
+}
+
+}  // namespace weir::inline v0_2::policy
