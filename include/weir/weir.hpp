@@ -4,6 +4,7 @@
 #include <weir/adaptive_seats.hpp>
 #include <weir/adaptive_throttle.hpp>
 #include <weir/any_limiter.hpp>
+#include <weir/calendar_window.hpp>
 #include <weir/chain.hpp>
 #include <weir/client_key.hpp>
 #include <weir/error.hpp>

@@ -31,8 +31,8 @@ bool has_part(weir::limiter_config const& rule) {
 
 constexpr std::string_view local = "local ";
 
-// The measured memory of a key: of a token bucket, and of the state of any other rule.
-constexpr double bytes_of_bucket = 50;
+// The measured memory of a key: of a rule with its own kind of limiter, and of the state of any other rule.
+constexpr double bytes_of_small = 50;
 constexpr double bytes_of_any = 700;
 constexpr double bytes_of_entry = 16;  // of a log
 
@@ -274,9 +274,8 @@ bool is_store_url(std::string_view text) noexcept {
 }
 
 double most_memory(limit const& l) {
-    bool const is_bucket = std::holds_alternative<weir::token_bucket_options>(l.rule.options);
     return static_cast<double>(l.max_keys) *
-           (is_bucket ? bytes_of_bucket : most_bytes_of_state(l.rule));
+           (has_small_state(l.rule) ? bytes_of_small : most_bytes_of_state(l.rule));
 }
 
 weir::limiter_config rule_of(std::string_view text) {
@@ -359,7 +358,13 @@ bool has_window(weir::limiter_config const& rule) {
         return std::ranges::all_of(all->parts, has_window);
     return std::holds_alternative<weir::sliding_log_options>(rule.options) ||
            std::holds_alternative<weir::sliding_window_options>(rule.options) ||
-           std::holds_alternative<weir::fixed_window_options>(rule.options);
+           std::holds_alternative<weir::fixed_window_options>(rule.options) ||
+           std::holds_alternative<weir::calendar_window_options>(rule.options);
+}
+
+bool has_small_state(weir::limiter_config const& rule) {
+    return std::holds_alternative<weir::token_bucket_options>(rule.options) ||
+           std::holds_alternative<weir::calendar_window_options>(rule.options);
 }
 
 bool are_of_one_kind(weir::limiter_config const& a, weir::limiter_config const& b) {

@@ -289,6 +289,8 @@ struct named_clients {
 /// Whether the rule gives back a permit exactly, whenever that is. A bucket does not: it may have been refilled
 /// meanwhile, so that a permit that comes back would be a second one.
 [[nodiscard]] bool has_window(weir::limiter_config const& rule);
+/// Whether a limiter by key of this rule has its own kind, with a small state for each key.
+[[nodiscard]] bool has_small_state(weir::limiter_config const& rule);
 /// Whether a limiter with the rule `a` can be reconfigured to the rule `b`.
 [[nodiscard]] bool are_of_one_kind(weir::limiter_config const& a, weir::limiter_config const& b);
 

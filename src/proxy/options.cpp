@@ -67,7 +67,7 @@ constexpr char const* footer =
 --seats adaptive finds the number of concurrent requests that the upstream serves without a queue,
 from 1 to 1000; --seats "adaptive 4..200" sets other bounds.
 --rate and --per-client-rate also take other rules of weir::limiter_config: "100/1s burst 20",
-"100/1s leaky", "10/60s sliding".
+"100/1s leaky", "10/60s sliding", "1000/day zone Europe/Berlin".
 Pass a --store URL with a password in the environment variable WEIR_STORE: command lines are
 visible to other users. URLs: redis://user:password@host:port/database, unix:/socket,
 mysql://user:password@host:port/database, mysql://user@/database?socket=/path; the mysql URLs also

@@ -208,6 +208,8 @@ preview make_preview(config::limit const& now, config::limit const& then,
         auto keys = keys_of(plan);
         replay::lane_options only_totals;
         only_totals.details = false;
+        only_totals.epoch = std::chrono::system_clock::now().time_since_epoch() -
+                            net::clock::now().time_since_epoch();
         replay::lane lane(plan, keys, chosen.since.time_since_epoch(), only_totals);
         each_request(chosen.samples, record.until, stop,
                      [&lane](replay::arrival const& a) { lane.come(a); });

@@ -58,6 +58,10 @@ quota of(weir::sliding_window_options const& o) {
 quota of(weir::fixed_window_options const& o) {
     return per_window(o.limit, o.window);
 }
+quota of(weir::calendar_window_options const& o) {
+    return {.max = std::min(o.limit, largest),
+            .calendar = weir::calendar_options{.unit = o.unit, .zone = o.zone, .clock = o.clock}};
+}
 quota of(weir::token_bucket_options const& o) {
     return of_rate(o.rate, o.burst.value_or(std::max<weir::amount>(o.rate.permits(), 1)));
 }
@@ -75,6 +79,16 @@ quota of(weir::smooth_warming_up_options const& o) {
 }
 
 }  // namespace
+
+std::int64_t seconds_of_window(quota const& q) noexcept {
+    if (!q.calendar)
+        return q.seconds;
+    auto const clock = q.calendar->clock;
+    auto const now = clock ? clock() : std::chrono::system_clock::now();
+    auto const window =
+        weir::policy::span_at(q.calendar->unit, q.calendar->zone, std::chrono::floor<seconds>(now));
+    return (window.end - window.begin).count();
+}
 
 std::vector<quota> quotas_of(weir::limiter_config const& rule) {
     std::vector<quota> found;
@@ -109,7 +123,7 @@ weir::amount policy::max() const noexcept {
 }
 
 bool policy::has_window() const noexcept {
-    return std::ranges::any_of(quotas, [](quota const& q) { return q.seconds > 0; });
+    return std::ranges::any_of(quotas, &quota::has_window);
 }
 
 void append_item(std::string& out, std::string_view name, std::size_t n, quota const& q) {
@@ -128,9 +142,9 @@ void append_item(std::string& out, std::string_view name, std::size_t n, quota c
     append(q.max);
     if (q.at_a_time)
         out.append(";qu=\"concurrent-requests\"");
-    if (q.seconds > 0) {
+    if (q.has_window()) {
         out.append(";w=");
-        append(q.seconds);
+        append(seconds_of_window(q));
     }
 }
 
@@ -149,6 +163,13 @@ void rule_quotas::change(weir::limiter_config const& rule) {
         parts_[i].max.store(quotas[i].max, std::memory_order_release);
         parts_[i].seconds.store(quotas[i].seconds, std::memory_order_release);
         parts_[i].at_a_time.store(quotas[i].at_a_time, std::memory_order_release);
+        auto const& calendar = quotas[i].calendar;
+        parts_[i].has_calendar.store(calendar.has_value(), std::memory_order_release);
+        if (!calendar)
+            continue;
+        parts_[i].unit.store(calendar->unit, std::memory_order_release);
+        parts_[i].zone.store(calendar->zone, std::memory_order_release);
+        parts_[i].clock.store(calendar->clock, std::memory_order_release);
     }
     version_.fetch_add(1);
 }
@@ -158,10 +179,16 @@ policy rule_quotas::now() const {
     for (;;) {
         auto const version = version_.load(std::memory_order_acquire);
         found.quotas.clear();
-        for (auto const& p : parts_)
-            found.quotas.push_back({.max = p.max.load(std::memory_order_acquire),
-                                    .seconds = p.seconds.load(std::memory_order_acquire),
-                                    .at_a_time = p.at_a_time.load(std::memory_order_acquire)});
+        for (auto const& p : parts_) {
+            auto& q = found.quotas.emplace_back(
+                quota{.max = p.max.load(std::memory_order_acquire),
+                      .seconds = p.seconds.load(std::memory_order_acquire),
+                      .at_a_time = p.at_a_time.load(std::memory_order_acquire)});
+            if (p.has_calendar.load(std::memory_order_acquire))
+                q.calendar = {.unit = p.unit.load(std::memory_order_acquire),
+                              .zone = p.zone.load(std::memory_order_acquire),
+                              .clock = p.clock.load(std::memory_order_acquire)};
+        }
         if (version % 2 == 0 && version_.load(std::memory_order_relaxed) == version)
             return found;
     }

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/policy/calendar_cursor.hpp>
 #include <weir/policy/limiter_config.hpp>
+#include <weir/time_zone.hpp>
 
 #include <boost/container/small_vector.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +20,17 @@ namespace proxy {
 /// The quota that one rule gives a client, for RateLimit-Policy.
 struct quota {
     weir::amount max = 0;
-    std::int64_t seconds = 0;  // of the window; 0 without one
+    std::int64_t seconds = 0;  // of the window; 0 without one, or with `calendar`
     bool at_a_time = false;    // limits concurrent requests
+    std::optional<weir::calendar_options> calendar = {};  // the window is a day, a week or a month
+
+    [[nodiscard]] bool has_window() const noexcept { return seconds > 0 || calendar; }
 
     friend bool operator==(quota const&, quota const&) = default;
 };
+
+/// Returns the length of the window of `q` that contains the present, in seconds.
+[[nodiscard]] std::int64_t seconds_of_window(quota const& q) noexcept;
 
 /// The quota of each part of a rule. The window is in whole seconds, rounded up. For a rule with a burst, the window is
 /// at least the time that refills the burst, so that a client that keeps to the quota is not rejected.
@@ -60,6 +69,10 @@ private:
         std::atomic<weir::amount> max = 0;
         std::atomic<std::int64_t> seconds = 0;
         std::atomic<bool> at_a_time = false;
+        std::atomic<bool> has_calendar = false;
+        std::atomic<weir::calendar_unit> unit = weir::calendar_unit::day;
+        std::atomic<weir::time_zone> zone = weir::time_zone();
+        std::atomic<weir::wall_clock> clock = nullptr;
     };
 
     std::string const name_;

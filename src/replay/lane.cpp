@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ranges>
 #include <tuple>
+#include <variant>
 
 namespace replay {
 
@@ -16,6 +17,18 @@ template <class Permit>
 void on_turn::operator()(weir::error_code ec, Permit permit) const {
     lane_->decided(*visit_, ec, permit);
 }
+
+namespace {
+
+// Lets a rule of the calendar read the time of the log.
+void use_time_of_log(weir::limiter_config& rule) {
+    if (auto* const calendar = std::get_if<weir::calendar_window_options>(&rule.options))
+        calendar->clock = clock::wall;
+    if (auto* const all = std::get_if<weir::all_options>(&rule.options))
+        std::ranges::for_each(all->parts, use_time_of_log);
+}
+
+}  // namespace
 
 lane::lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lane_options options)
     : keys_(keys), options_(std::move(options)), now_(begin) {
@@ -55,7 +68,12 @@ void lane::add_limit(planned_limit const& l) {
     if (l.priority)
         place.priority = slot_of(*l.priority);
     slots_.push_back(l.per ? slot_of(*l.per) : 0);
-    limits_.push_back(limiting::make_limit<world>(stage_.get_executor(), l.what, key, place));
+    auto what = l.what;
+    use_time_of_log(what.rule);
+    for (auto& [name, rule] : what.overrides)
+        if (rule)
+            use_time_of_log(*rule);
+    limits_.push_back(limiting::make_limit<world>(stage_.get_executor(), what, key, place));
 }
 
 std::size_t lane::slot_of(key const& k) const {
@@ -70,7 +88,7 @@ std::size_t lane::number_of(limit const* l) const noexcept {
 
 void lane::set_time(nanoseconds t) noexcept {
     now_ = t;
-    clock::set(clock::time_point(t));
+    clock::set(clock::time_point(t), options_.epoch);
 }
 
 void lane::come(arrival const& a) {

@@ -39,6 +39,7 @@ struct lane_options {
     std::vector<std::vector<std::uint16_t>> const* ways =
         nullptr;  // for each `arrival::way`, the number of the route in each plan
     std::function<void(decision const&)> watcher;
+    nanoseconds epoch{};  // of the times of arrivals, since 1970
 };
 
 /// The real limiters of a plan, on the time of the log.

@@ -17,7 +17,7 @@ namespace replay {
 
 using std::chrono::nanoseconds;
 
-/// The time of the log, in nanoseconds since 1970. Each thread has its own clock and sets it.
+/// The time of the log, in nanoseconds since 1970 or another epoch. Each thread has its own clock and sets it.
 class clock {
 public:
     using rep = std::int64_t;
@@ -27,10 +27,21 @@ public:
     static constexpr bool is_steady = true;
 
     [[nodiscard]] static time_point now() noexcept { return now_; }
-    static void set(time_point t) noexcept { now_ = t; }
+    /// Sets the time, and the time of its epoch since 1970.
+    static void set(time_point t, duration epoch = {}) noexcept {
+        now_ = t;
+        epoch_ = epoch;
+    }
+    /// The wall clock at this time.
+    [[nodiscard]] static std::chrono::system_clock::time_point wall() noexcept {
+        using system = std::chrono::system_clock;
+        return system::time_point(
+            std::chrono::floor<system::duration>(now_.time_since_epoch() + epoch_));
+    }
 
 private:
     static inline thread_local constinit time_point now_{};
+    static inline thread_local constinit duration epoch_{};
 };
 
 /// The execution context of the limiters, for one thread, with their few timers.

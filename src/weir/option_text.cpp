@@ -115,10 +115,13 @@ void reader::end_word(std::string const& otherwise_expected) {
 
 void reader::expected(std::string const& what) const {
     auto const word = at_end() || peek().empty() ? text_.substr(at_, 1) : peek();
-    throw std::invalid_argument(
-        std::string(what_) + ": `" + printable(text_) + "`, column " + std::to_string(at_ + 1) +
-        ": expected " + what + ", found " +
-        (word.empty() ? "the end of the text" : "`" + printable(word) + "`"));
+    fail("expected " + what + ", found " +
+         (word.empty() ? "the end of the text" : "`" + printable(word) + "`"));
+}
+
+void reader::fail(std::string const& why) const {
+    throw std::invalid_argument(std::string(what_) + ": `" + printable(text_) + "`, column " +
+                                std::to_string(at_ + 1) + ": " + why);
 }
 
 void reader::expected_one_of(std::vector<std::string_view> const& names) const {
@@ -216,6 +219,17 @@ void reader::read(partitions& value) {
 void reader::read(limiter_name& value) {
     value = read_name(limiter_name::longest);
     end_word("a letter or a digit");
+}
+
+void reader::read(time_zone& value) {
+    if (at_end())
+        expected("a time zone such as Europe/Berlin");
+    try {
+        value = time_zone(peek());
+    } catch (std::invalid_argument const& e) {
+        fail(printable(e.what()));
+    }
+    skip_word();
 }
 
 std::string_view reader::read_name(std::size_t longest) {

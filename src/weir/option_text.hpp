@@ -4,6 +4,7 @@
 #include <weir/limiter_name.hpp>
 #include <weir/partitions.hpp>
 #include <weir/time.hpp>
+#include <weir/time_zone.hpp>
 
 #include "duration_text.hpp"
 
@@ -39,6 +40,9 @@ inline constexpr auto names_of = nullptr;
 [[nodiscard]] std::string to_text(partitions const& all);
 [[nodiscard]] inline std::string to_text(limiter_name const& name) {
     return std::string(name.view());
+}
+[[nodiscard]] inline std::string to_text(time_zone zone) {
+    return std::string(zone.name());
 }
 [[nodiscard]] inline std::string to_text(patience p) {
     return to_text(p.length_or(forever));
@@ -91,6 +95,7 @@ public:
     void read(patience& value);
     void read(partitions& value);
     void read(limiter_name& value);
+    void read(time_zone& value);
     template <class Enum>
         requires std::is_enum_v<Enum>
     void read(Enum& value) {
@@ -107,6 +112,8 @@ public:
     }
 
 private:
+    // Throws an error at this column.
+    [[noreturn]] void fail(std::string const& why) const;
     template <class Number>
     [[nodiscard]] Number number(std::string const& otherwise_expected, Number least, Number most);
     // Returns the name that begins here.

@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_SUITE(limiter_chosen_at_run_time)
 BOOST_AUTO_TEST_CASE(is_created_from_text_and_formats_as_text) {
     asio::io_context ctx;
     for (std::string const text :
-         {"3 seats", "10/1min", "10/1min sliding", "10/1min fixed", "100/1s burst 20",
+         {"3 seats", "10/1min", "10/1min sliding", "10/1min fixed", "9/month", "100/1s burst 20",
           "100/1s bucket", "100/1s leaky", "5/1s bursty", "5/1s warming", "3 seats & 10/1s"}) {
         any_limiter door{ctx, limiter_config::parse(text)};
         BOOST_TEST(to_string(door.options()) == text);

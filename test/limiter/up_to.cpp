@@ -68,8 +68,9 @@ BOOST_AUTO_TEST_CASE(overtakes_no_waiting_request) {
 
 // For every rule: the granted number could be granted, and one more could not.
 BOOST_AUTO_TEST_CASE(grants_all_free_permits) {
-    for (std::string const text : {"5 seats", "5/1s", "5/1s sliding slices 5", "5/1s fixed",
-                                   "5/1s burst 5", "5/1s leaky capacity 5", "3 seats & 5/1s"}) {
+    for (std::string const text :
+         {"5 seats", "5/1s", "5/1s sliding slices 5", "5/1s fixed", "5/day", "5/1s burst 5",
+          "5/1s leaky capacity 5", "3 seats & 5/1s"}) {
         for_each_seed(1, 20, [&](random_source& random) {
             asio::io_context ctx;
             weir::testing::limiter<weir::any_limiter> one(ctx, weir::limiter_config::parse(text));

@@ -5,6 +5,7 @@
 #include "support/random.hpp"
 #include "support/renew.hpp"
 #include "support/says.hpp"
+#include "support/wall_clock.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -135,6 +136,7 @@ BOOST_AUTO_TEST_CASE(decides_like_the_policy) {
         compare(weir::policy::sliding_log({.limit = 5, .window = 3s}), random);
         compare(weir::policy::sliding_window({.limit = 5, .window = 3s, .slices = 6}), random);
         compare(weir::policy::fixed_window({.limit = 5, .window = 3s}), random);
+        compare(weir::policy::calendar_window({.limit = 5, .clock = support::wall::read}), random);
         compare(weir::policy::token_bucket({.rate = {3, 1s}, .burst = 4}), random);
         compare(weir::policy::leaky_bucket({.rate = {3, 1s}, .capacity = 4}), random);
         compare(weir::policy::smooth_bursty({.rate = {3, 1s}}), random);

@@ -275,6 +275,27 @@ BOOST_AUTO_TEST_CASE(stays_in_its_window_when_the_limit_changes) {
     BOOST_TEST(l.policy.refund(1, t, midnight + 11min));
 }
 
+BOOST_AUTO_TEST_CASE(merges_permits_and_forgets_them_with_the_window) {
+    using weir::policy::calendar_window_rule;
+    static_assert(weir::limiting_policy<calendar_window>);
+    static_assert(weir::limiting_rule<calendar_window_rule>);
+    static_assert(sizeof(calendar_window_rule::state_type) == 16);
+    wall::set(at(2024, 5, 5, 12h));
+    calendar_window_rule const r({.limit = 3, .clock = wall::read});
+    auto const unused = r.begin({});
+    auto s = r.begin({});
+    BOOST_TEST(r.are_alike(s, unused, {}));
+    auto const a = r.take(s, 1, time_point(1s));
+    auto const both = r.merge(s, a, r.take(s, 2, time_point(2s)), 2);
+    BOOST_TEST(!r.are_alike(s, unused, time_point(2s)));
+    BOOST_TEST(!r.are_alike(unused, s, time_point(2s)));
+    auto other = s;
+    BOOST_TEST(r.refund(other, 3, both, time_point(3s)));
+    BOOST_TEST(r.are_alike(other, unused, time_point(3s)));
+    wall::set(at(2024, 5, 6));
+    BOOST_TEST(r.are_alike(s, unused, time_point(12h)));
+}
+
 BOOST_AUTO_TEST_CASE(checks_its_options) {
     BOOST_CHECK_EXCEPTION(
         calendar_window({.limit = 0}), std::invalid_argument,

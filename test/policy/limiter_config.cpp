@@ -2,6 +2,7 @@
 
 #include "support/random.hpp"
 #include "support/says.hpp"
+#include "support/wall_clock.hpp"
 
 #include <boost/pfr.hpp>
 #include <boost/test/unit_test.hpp>
@@ -72,7 +73,15 @@ double some(random_source& random, double const&) {
 template <class Enum>
     requires std::is_enum_v<Enum>
 Enum some(random_source& random, Enum const&) {
-    return static_cast<Enum>(random.between(0, std::is_same_v<Enum, carry_over> ? 2 : 1));
+    bool const has_three =
+        std::is_same_v<Enum, carry_over> || std::is_same_v<Enum, weir::calendar_unit>;
+    return static_cast<Enum>(random.between(0, has_three ? 2 : 1));
+}
+weir::time_zone some(random_source& random, weir::time_zone const&) {
+    return random.one_in(2) ? support::europe() : weir::time_zone();
+}
+weir::wall_clock some(random_source&, weir::wall_clock const& clock) {
+    return clock;  // a text has none
 }
 template <class T>
 std::optional<T> some(random_source& random, std::optional<T> const&) {
@@ -183,6 +192,11 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
         {"10/1min", weir::sliding_log_options{.limit = 10, .window = 60s}},
         {"10/1min sliding slices 6",
          weir::sliding_window_options{.limit = 10, .window = 60s, .slices = 6}},
+        {"1000/day", weir::calendar_window_options{.limit = 1'000}},
+        {"5/week", weir::calendar_window_options{.limit = 5, .unit = weir::calendar_unit::week}},
+        {"50000/month zone Test/Europe",
+         weir::calendar_window_options{
+             .limit = 50'000, .unit = weir::calendar_unit::month, .zone = support::europe()}},
         {"10/1min fixed alignment epoch",
          weir::fixed_window_options{
              .limit = 10, .window = 60s, .alignment = weir::window_alignment::epoch}},
@@ -241,6 +255,15 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("100 per second", "column 5: expected a time, as in 100/1s, found `per`");
     wrong("7 per minute", "column 3: expected a time, as in 7/1min, found `per`");
     wrong("7 per hour exact", "column 3: expected a time, as in 7/1h, found `per`");
+    wrong("7 per day", "column 3: expected a slash, as in 7/day, found `per`");
+    wrong("7/days", "column 3: expected a time such as 500ms, found `days`");
+    wrong("7/1day", "column 3: expected a time in h, min, s, ms, us or ns, found `1day`");
+    wrong("7/day fixed", "column 7: expected zone or the end of the text, found `fixed`");
+    wrong("7/day zone",
+          "column 11: expected a time zone such as Europe/Berlin, found the end of the text");
+    wrong("7/day zone UTC zone UTC", "column 16: expected the end of the text, found `zone`");
+    wrong("7/day zone ../x", "column 12: weir::time_zone: zone `../x`: not a name of a time zone, "
+                             "such as `Europe/Berlin`");
     wrong("7 per", "column 3: expected a time, as in 7/1s, found `per`");
     wrong("100/s", "column 5: expected a number before the unit, as in 1s, found `s`");
     wrong("100/min burst 3",

@@ -1,5 +1,7 @@
 #include "proxy/quota.hpp"
 
+#include "support/wall_clock.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #if defined(__GLIBC__)
@@ -64,6 +67,33 @@ BOOST_AUTO_TEST_CASE(of_each_kind) {
     BOOST_TEST(told("10/1s & 100/1min") == R"("a";q=10;w=1, "a#2";q=100;w=60)");
     BOOST_TEST(told("5 seats & 10/1s & 100/1min") ==
                R"("a";q=5;qu="concurrent-requests", "a#2";q=10;w=1, "a#3";q=100;w=60)");
+}
+
+// The window has the length of the day, week or month of the wall clock.
+BOOST_AUTO_TEST_CASE(of_the_calendar) {
+    using std::chrono::sys_days;
+    using std::chrono::year;
+    static sys_days today;
+    auto const told_on = [](std::string const& text, sys_days day) {
+        today = day;
+        auto made = rule(text);
+        std::get<weir::calendar_window_options>(made.options).clock = []() noexcept {
+            return std::chrono::system_clock::time_point(today + 12h);
+        };
+        return told(proxy::rule_quotas("a", made).now());
+    };
+    auto const zone = std::string(support::europe().name());
+    BOOST_TEST(told_on("9/day", year(2024) / 3 / 31) == R"("a";q=9;w=86400)");
+    BOOST_TEST(told_on("9/day zone " + zone, year(2024) / 3 / 30) == R"("a";q=9;w=86400)");
+    BOOST_TEST(told_on("9/day zone " + zone, year(2024) / 3 / 31) == R"("a";q=9;w=82800)");
+    BOOST_TEST(told_on("9/day zone " + zone, year(2024) / 10 / 27) == R"("a";q=9;w=90000)");
+    BOOST_TEST(told_on("9/week", year(2024) / 3 / 31) == R"("a";q=9;w=604800)");
+    BOOST_TEST(told_on("9/month", year(2024) / 2 / 5) == R"("a";q=9;w=2505600)");
+
+    proxy::rule_quotas a("a", rule("9/day & 7 seats"));
+    BOOST_TEST(a.now().has_window());
+    a.change(rule("8/week & 7 seats"));
+    BOOST_TEST(told(a.now()) == R"("a";q=8;w=604800, "a#2";q=7;qu="concurrent-requests")");
 }
 
 BOOST_AUTO_TEST_CASE(have_whole_seconds_rounded_up) {

@@ -4,6 +4,7 @@
 #include "replay/names.hpp"
 #include "replay/outcome.hpp"
 #include "replay/spread.hpp"
+#include "support/wall_clock.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -54,6 +55,23 @@ std::vector<nanoseconds> times_of(std::vector<logs::entry> const& entries, repla
 }
 
 using times = std::vector<nanoseconds>;
+
+// Replays 72 hours with a request each hour. Returns the hours of the granted requests.
+std::vector<int> granted_hours(std::string const& rule) {
+    std::vector<int> hours;
+    replay::settings s;
+    s.watcher = [&](replay::decision const& d) {
+        if (!d.rejected)
+            hours.push_back(static_cast<int>(d.number));
+    };
+    replay::plan p;
+    p.rules = {replay::rule::parse(rule)};
+    replay::simulation sim(s, {p});
+    for (int hour = 0; hour != 72; ++hour)
+        BOOST_TEST(sim.add(entry(hour * 1h, false)));
+    sim.finish();
+    return hours;
+}
 
 }  // namespace
 
@@ -282,6 +300,19 @@ BOOST_AUTO_TEST_CASE(an_interrupted_replay_counts_the_requests_read) {
     BOOST_TEST(o.at_once == 1);
     BOOST_TEST(o.open == 4);
     BOOST_TEST(o.asked() == 5);
+}
+
+// The log begins at 4 o'clock of UTC, on a Tuesday in summer.
+BOOST_AUTO_TEST_CASE(follows_the_calendar_of_the_log) {
+    using hours = std::vector<int>;
+    auto const zone = " zone " + std::string(support::europe().name());
+    for (std::string const more : {"", " per client"}) {
+        BOOST_TEST((granted_hours("2/day" + more) == hours{0, 1, 20, 21, 44, 45, 68, 69}));
+        BOOST_TEST((granted_hours("2/day" + zone + more) == hours{0, 1, 18, 19, 42, 43, 66, 67}));
+        BOOST_TEST((granted_hours("2/day" + zone + " & 50/week" + more) ==
+                    hours{0, 1, 18, 19, 42, 43, 66, 67}));
+        BOOST_TEST((granted_hours("2/week" + more) == hours{0, 1}));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

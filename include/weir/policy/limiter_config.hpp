@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/policy/adaptive.hpp>
+#include <weir/policy/calendar_window.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/seats.hpp>
@@ -33,6 +34,7 @@ using chosen_at_run_time = policy_list<  //
     policy::sliding_log,                 //
     policy::sliding_window,              //
     policy::fixed_window,                //
+    policy::calendar_window,             //
     policy::token_bucket,                //
     policy::leaky_bucket,                //
     policy::smooth_bursty,               //
@@ -69,6 +71,7 @@ public:
 /// - `10/60s`: `sliding_log`
 /// - `10/60s sliding`: `sliding_window`; `slices 6`
 /// - `10/60s fixed`: `fixed_window`; `alignment epoch`
+/// - `1000/day`, `1000/week`, `1000/month`: `calendar_window`; `zone Europe/Berlin`
 /// - `100/1s burst 20`: `token_bucket`; `initial 0`, `refill interval`
 /// - `100/1s bucket`: `token_bucket`; `initial 0`, `refill interval`, and `burst 20` in any position
 /// - `100/1s leaky`: `leaky_bucket`; `capacity 20`
@@ -78,9 +81,9 @@ public:
 ///
 /// Buckets and the two smooth limits also have `carry_over`: `as_is`, `proportional` or `reset`.
 ///
-/// A text begins with the number of permits and, for a rate, the period. The kind of limiter follows, and then its
-/// options, each at most once and in any order, by their C++ names and followed by the value. An omitted option has its
-/// default. A rate alone, at most N permits in any such period, is a `sliding_log`, which may also be named `exact`. A
+/// A text begins with the number of permits and, for a rate, the period. The kind of limiter follows, except behind
+/// `/day`, `/week` and `/month`, and then its options, each at most once and in any order, by their C++ names and
+/// followed by the value. An omitted option has its default. A rate alone, at most N permits in any such period, is a `sliding_log`, which may also be named `exact`. A
 /// time is a whole number and its unit, without a space: `h`, `min`, `s`, `ms`, `us` or `ns`; or it is `forever`.
 class limiter_config {
 public:
@@ -96,7 +99,8 @@ public:
     limiter_config(Options const& chosen) : options(chosen) {}
 
     /// Parses the text form. Throws `std::invalid_argument` that quotes the text, and names the column, the expected
-    /// and the found text. Only the limiter that is made of the result checks the values.
+    /// and the found text. A time zone is read from its file; an error there is quoted. Only the limiter that is made of
+    /// the result checks the other values.
     [[nodiscard]] static limiter_config parse(std::string_view text);
 
     /// The options of the limiter; their type is its kind.

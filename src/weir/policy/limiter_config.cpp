@@ -23,6 +23,9 @@ inline constexpr std::array<std::string_view, 2> detail::names_of<refill>{"conti
 template <>
 inline constexpr std::array<std::string_view, 2> detail::names_of<window_alignment>{
     "first_use", "epoch"};
+template <>
+inline constexpr std::array<std::string_view, 3> detail::names_of<calendar_unit>{
+    "day", "week", "month"};
 
 namespace {
 
@@ -32,27 +35,34 @@ using detail::to_text;
 
 // ---- The syntax of each kind.
 
-// The beginning of a text: a number, or a number per time.
+// The beginning of a text: a number, or a number per time or per unit of the calendar.
+enum class per { nothing, time, unit };
 template <class Options>
 struct count {
     amount Options::* permits;
-    static constexpr bool per_time = false;
+    static constexpr auto what = per::nothing;
 };
 template <class Options>
 struct count_per_time {
     amount Options::* permits;
     duration Options::* period;
-    static constexpr bool per_time = true;
+    static constexpr auto what = per::time;
+};
+template <class Options>
+struct count_per_unit {
+    amount Options::* permits;
+    calendar_unit Options::* unit;
+    static constexpr auto what = per::unit;
 };
 template <class Options>
 struct steady_rate {
     weir::rate Options::* rate;
-    static constexpr bool per_time = true;
+    static constexpr auto what = per::time;
 };
 
 // Whether the word for the kind is optional: with `goes_plainly` it is optional if no word follows, or if the first of
-// the options follows.
-enum class word { is_needed, goes_plainly };
+// the options follows. With `is_absent` the beginning selects the kind.
+enum class word { is_needed, goes_plainly, is_absent };
 
 template <class Options, class Head, class... Values>
 struct form {
@@ -120,6 +130,8 @@ constexpr std::tuple forms{
          field{"slices", &sliding_window_options::slices}},
     form{count_per_time{&fixed_window_options::limit, &fixed_window_options::window}, "fixed",
          field{"alignment", &fixed_window_options::alignment}},
+    form{count_per_unit{&calendar_window_options::limit, &calendar_window_options::unit}, "",
+         word::is_absent, field{"zone", &calendar_window_options::zone}},
     form{steady_rate{&token_bucket_options::rate}, "bucket", word::goes_plainly,
          field{"burst", &token_bucket_options::burst},
          field{"initial", &token_bucket_options::initial},
@@ -152,6 +164,10 @@ std::string head_of(Options const& o, count_per_time<Options> head) {
     return to_text(o.*head.permits) + '/' + to_text(o.*head.period);
 }
 template <class Options>
+std::string head_of(Options const& o, count_per_unit<Options> head) {
+    return to_text(o.*head.permits) + '/' + to_text(o.*head.unit);
+}
+template <class Options>
 std::string head_of(Options const& o, steady_rate<Options> head) {
     return to_string(o.*head.rate);
 }
@@ -179,8 +195,8 @@ std::string written(Options const& options) {
             detail::write_options(rest, options, f.fields);
             text = head_of(options, f.head);
             auto const stand_in = f.stand_in();
-            bool const goes_without =
-                f.needs_nothing() || (!stand_in.empty() && rest.starts_with(stand_in));
+            bool const goes_without = f.how == word::is_absent || f.needs_nothing() ||
+                                      (!stand_in.empty() && rest.starts_with(stand_in));
             if (!goes_without)
                 text.append(" ").append(f.name);
             if (!rest.empty())
@@ -196,6 +212,11 @@ std::string written(Options const& options) {
 struct head {
     amount permits;
     std::optional<duration> period;
+    std::optional<calendar_unit> unit;
+
+    [[nodiscard]] per what() const noexcept {
+        return period ? per::time : unit ? per::unit : per::nothing;
+    }
 };
 
 std::string a_rate(amount permits, std::string_view unit) {
@@ -207,17 +228,24 @@ std::string a_rate(amount permits, std::string_view unit) {
     auto const at_per = in;
     in.skip_word();
     auto const word = in.peek();
+    if (std::ranges::count(detail::names_of<calendar_unit>, word) != 0)
+        at_per.expected("a slash, as in " + to_text(permits) + '/' + std::string(word));
     at_per.expected(a_rate(permits, word.starts_with("h")   ? "h"
                                     : word.starts_with("m") ? "min"
                                                             : "s"));
 }
 
 head read_head(reader& in) {
-    head result{in.read_amount(0, max_amount), {}};
-    if (in.skip('/'))
-        result.period = in.read_duration(duration(1));
-    else if (in.at_end())
+    head result{in.read_amount(0, max_amount), {}, {}};
+    if (in.skip('/')) {
+        if (std::ranges::count(detail::names_of<calendar_unit>, in.peek()) != 0)
+            in.read(result.unit);
+        else
+            result.period = in.read_duration(duration(1));
+    } else if (in.at_end())
         in.expected(a_rate(result.permits, "s") + ", or seats");
+    if (result.unit)
+        return result;
     in.end_word("a space or a slash");
     if (in.peek() == "per")
         reject_per(in, result.permits);
@@ -234,6 +262,11 @@ void set_head(Options& o, count_per_time<Options> to, head const& from) {
     o.*to.period = *from.period;
 }
 template <class Options>
+void set_head(Options& o, count_per_unit<Options> to, head const& from) {
+    o.*to.permits = from.permits;
+    o.*to.unit = *from.unit;
+}
+template <class Options>
 void set_head(Options& o, steady_rate<Options> to, head const& from) {
     o.*to.rate = weir::rate(from.permits, *from.period);
 }
@@ -245,7 +278,7 @@ limiter_config read_config(reader in) {
     std::vector<std::string_view> words;
     bool may_end = false;
     auto const try_form = [&](auto const& f) {
-        if (result || f.head.per_time != first.period.has_value())
+        if (result || f.head.what != first.what())
             return;
         words.push_back(f.name);
         if (!f.stand_in().empty())
@@ -254,7 +287,8 @@ limiter_config read_config(reader in) {
         auto const next = in.peek();
         if (next == f.name)
             in.skip_word();
-        else if (in.at_end() ? !f.needs_nothing() : next != f.stand_in())
+        else if (f.how != word::is_absent &&
+                 (in.at_end() ? !f.needs_nothing() : next != f.stand_in()))
             return;
         typename std::decay_t<decltype(f)>::options_type options;
         set_head(options, f.head, first);
@@ -264,7 +298,7 @@ limiter_config read_config(reader in) {
     std::apply([&](auto const&... each) { (try_form(each), ...); }, forms);
     if (may_end)
         words.push_back("the end of the text");
-    if (!result && !first.period)
+    if (!result && first.what() == per::nothing)
         words.insert(words.begin(), rate);
     if (!result)
         in.expected_one_of(words);
