@@ -47,6 +47,11 @@ struct sizes<policy::fixed_window> {
     static auto full() { return policy::fixed_window({.limit = 1'000, .window = 1h}); }
 };
 template <>
+struct sizes<policy::calendar_window> {
+    static auto roomy() { return policy::calendar_window({.limit = weir::max_amount}); }
+    static auto full() { return policy::calendar_window({.limit = 1'000}); }
+};
+template <>
 struct sizes<policy::token_bucket> {
     static auto roomy() { return policy::token_bucket({.rate = {1, 1ns}, .burst = 1'000}); }
     static auto full() { return policy::token_bucket({.rate = {1'000, 1h}, .burst = 1'000}); }
@@ -165,6 +170,7 @@ int main(int argc, char** argv) {
     add<policy::sliding_log>("sliding_log", comparisons);
     add<policy::sliding_window>("sliding_window", comparisons);
     add<policy::fixed_window>("fixed_window", comparisons);
+    add<policy::calendar_window>("calendar_window", comparisons);
     add<policy::token_bucket>("token_bucket", comparisons);
     add<interval_bucket>("token_bucket_by_intervals", comparisons);
     add<policy::leaky_bucket>("leaky_bucket", comparisons);

@@ -2,6 +2,8 @@
 
 #include "proxy/preview.hpp"
 
+#include "support/zone_file.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
@@ -69,6 +71,30 @@ BOOST_AUTO_TEST_CASE(of_a_rate) {
     BOOST_TEST(p.kept == 1.0);
     BOOST_TEST((p.now == proxy::rule_effect{"2/10s", 3, 1, 0, {}}));
     BOOST_TEST((p.then == proxy::rule_effect{"3/10s", 4, 0, 0, {}}));
+}
+
+// The times of a record count from the start of the machine. In this zone midnight was five minutes ago.
+BOOST_AUTO_TEST_CASE(of_a_quota_knows_when_the_day_began) {
+    support::zone_folder const folder;
+    auto const clock = std::chrono::system_clock::now() - 5min;
+    auto const day = std::chrono::floor<std::chrono::days>(clock);
+    auto const east = std::chrono::floor<std::chrono::seconds>(day - clock) + 24h;
+    auto const offset = east > 12h ? east - 24h : east;
+    static_cast<void>(
+        folder.add("Test/Recent", {.offsets = {static_cast<std::int32_t>(offset.count())}}));
+
+    auto const now = net::clock::now();
+    std::vector<arrival> all;
+    for (auto const ago : {9min, 8min, 7min, 4min, 3min, 2min}) {
+        all.push_back(request(0s));
+        all.back().at = now - ago;
+    }
+    auto record = record_of(all);
+    record.since = now - 10min;
+    record.until = now;
+    auto const p = of(limit("2/day zone Test/Recent"), "1/day zone Test/Recent", record);
+    BOOST_TEST((p.now == proxy::rule_effect{"2/day zone Test/Recent", 4, 2, 0, {}}));
+    BOOST_TEST((p.then == proxy::rule_effect{"1/day zone Test/Recent", 2, 4, 0, {}}));
 }
 
 BOOST_AUTO_TEST_CASE(is_of_the_time_of_the_record) {

@@ -3,13 +3,9 @@
 #include <weir/time.hpp>
 #include <weir/time_zone.hpp>
 
-#include <array>
 #include <atomic>
-#include <bit>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <tuple>
 
 namespace weir::inline v0_2 {
 
@@ -77,22 +73,31 @@ public:
     };
 
     explicit calendar_cursor(calendar_options const& options) noexcept : options_(options) {}
-    calendar_cursor(calendar_cursor const& other) noexcept
-        : options_(other.options_), at_(other.at_.load()) {}
-    calendar_cursor& operator=(calendar_cursor const& other) noexcept {
-        options_ = other.options_;
-        at_.change([p = other.at_.load()](position& mine) { mine = p; });
-        return *this;
-    }
+    calendar_cursor(calendar_cursor const& other) noexcept;
+    calendar_cursor& operator=(calendar_cursor const& other) noexcept;
 
     [[nodiscard]] calendar_options const& options() const noexcept { return options_; }
 
     /// Returns the window at `now`.
     [[nodiscard]] window at(time_point now) const noexcept {
-        auto const p = at_.load();
-        if (now < p.fresh_until) [[likely]]
-            return p.current;
-        return read(now);
+        // A sequence lock: the values are of one position if the version is even, and the same before and after.
+        constexpr auto order = std::memory_order_acquire;
+        auto const version = version_.load(order);
+        auto const fresh_until = fresh_until_.load(order);
+        window const w{.passed = passed_.load(order),
+                       .since = since_.load(order),
+                       .end = end_.load(order),
+                       .number = number_.load(order)};
+        bool const is_whole =
+            version % 2 == 0 && version_.load(std::memory_order_relaxed) == version;
+        return is_whole && now < fresh_until ? w : read(now);
+    }
+    /// Returns `at(now).passed`, with less work.
+    [[nodiscard]] std::uint64_t passed(time_point now) const noexcept {
+        // A thread whose `now` is a little earlier may see the window that another one begins meanwhile.
+        if (now < fresh_until_.load(std::memory_order_acquire)) [[likely]]
+            return passed_.load(std::memory_order_acquire);
+        return read(now).passed;
     }
     /// Returns the predicted end of the last of `count` windows, of which `w` is the first.
     [[nodiscard]] time_point end_of(window const& w, std::int64_t count) const noexcept;
@@ -108,59 +113,20 @@ private:
         time_point fresh_until = time_point::min();  // until then the wall clock is not read
     };
 
-    // A position that one thread changes while others read it: a sequence lock.
-    class shared_position {
-        using words = std::array<std::uint64_t, sizeof(position) / sizeof(std::uint64_t)>;
-
-    public:
-        explicit shared_position(position const& p) noexcept { store(p); }
-
-        [[nodiscard]] position load() const noexcept {
-            for (;;) {
-                auto const version = version_.load(std::memory_order_acquire);
-                words found;
-                for (std::size_t i = 0; i != found.size(); ++i)
-                    found[i] = words_[i].load(std::memory_order_acquire);
-                if (version % 2 == 0 && version_.load(std::memory_order_relaxed) == version)
-                    [[likely]]
-                    return std::bit_cast<position>(found);
-                version_.wait(version | 1);
-            }
-        }
-        // Calls `edit(position&)` in one thread at a time.
-        template <class Edit>
-        position change(Edit edit) noexcept {
-            auto version = version_.load();
-            while (version % 2 != 0 || !version_.compare_exchange_weak(version, version + 1)) {
-                version_.wait(version | 1);
-                version = version_.load();
-            }
-            words before;
-            for (std::size_t i = 0; i != before.size(); ++i)
-                before[i] = words_[i].load(std::memory_order_relaxed);
-            auto p = std::bit_cast<position>(before);
-            edit(p);
-            store(p);
-            version_.store(version + 2);
-            version_.notify_all();
-            return p;
-        }
-
-    private:
-        void store(position const& p) noexcept {
-            auto const next = std::bit_cast<words>(p);
-            for (std::size_t i = 0; i != next.size(); ++i)
-                words_[i].store(next[i], std::memory_order_release);
-        }
-
-        std::atomic<std::uint64_t> version_ = 0;  // odd while it is changed
-        std::array<std::atomic<std::uint64_t>, std::tuple_size_v<words>> words_;
-    };
-
+    // Calls `edit(position&)` in one thread at a time, and returns the new position.
+    template <class Edit>
+    position change(Edit edit) const noexcept;
     [[nodiscard]] window read(time_point now) const noexcept;
 
     calendar_options options_;
-    shared_position mutable at_{position()};
+    std::atomic<std::uint64_t> mutable version_ = 0;  // odd while a thread changes the position
+    std::atomic<std::uint64_t> mutable passed_ = 0;
+    std::atomic<time_point> mutable fresh_until_ = time_point::min();
+    std::atomic<time_point> mutable since_ = time_point();
+    std::atomic<time_point> mutable end_ = time_point();
+    std::atomic<std::int64_t> mutable number_ = 0;
+    std::atomic<std::chrono::sys_seconds> mutable from_ = std::chrono::sys_seconds();
+    std::atomic<std::chrono::sys_seconds> mutable to_ = std::chrono::sys_seconds();
 };
 
 }  // namespace policy

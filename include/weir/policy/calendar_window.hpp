@@ -93,8 +93,8 @@ public:
                    time_point now) const noexcept;
     [[nodiscard]] bool are_alike(state_type const& a, state_type const& b,
                                  time_point now) const noexcept {
-        auto const w = cursor_.at(now);
-        return in(w, a).used() == 0 && in(w, b).used() == 0;
+        auto const window = cursor_.passed(now);
+        return in(window, a).used() == 0 && in(window, b).used() == 0;
     }
 
     [[nodiscard]] options_type options() const noexcept {
@@ -105,28 +105,26 @@ public:
     [[nodiscard]] bool timed() const noexcept { return true; }
     [[nodiscard]] weir::tickets tickets() const noexcept { return tickets::time; }
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
-        return room(in(cursor_.at(now), s));
+        return room(in(cursor_.passed(now), s));
     }
     [[nodiscard]] amount debt(state_type const& s, time_point now) const noexcept {
-        return in(cursor_.at(now), s).owed_;
+        return in(cursor_.passed(now), s).owed_;
     }
     /// Returns when `n` permits can be granted after `ahead` others, if the wall clock makes no step until then. If the
     /// requests ahead ask for different amounts, the result may be too early: it counts permits, and ignores which of
     /// them must be granted together.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
-        auto const w = cursor_.at(now);
-        auto const current = in(w, s);
-        auto const too_many = current.owed_ + std::min(ahead, most) + n - room(current);
-        return too_many <= 0 ? now : cursor_.end_of(w, (too_many - 1) / limit_ + 1);
+        auto const current = in(cursor_.passed(now), s);
+        return missing(current, n, ahead) <= 0 ? now : ready_later(s, n, ahead, now);
     }
 
     /// Takes `n` permits; the ticket is the time.
     ticket take(state_type& s, amount n, time_point now) const noexcept {
-        auto const w = cursor_.at(now);
-        auto const current = in(w, s);
+        auto const window = cursor_.passed(now);
+        auto const current = in(window, s);
         auto const granted = std::min(n, room(current));
-        s = {current.used() + granted, std::min(current.owed_ + n - granted, most), w.passed};
+        s = {current.used() + granted, std::min(current.owed_ + n - granted, most), window};
         return static_cast<ticket>(now.time_since_epoch().count());
     }
     static constexpr bool ignores_leave = true;
@@ -141,14 +139,19 @@ private:
     [[nodiscard]] amount room(state_type const& s) const noexcept {
         return std::max<amount>(limit_ - s.used(), 0);
     }
-    // Returns the state in the window `w`.
-    [[nodiscard]] state_type in(calendar_cursor::window const& w,
-                                state_type const& s) const noexcept {
-        auto const passed = s.passed(w.passed);
-        return passed == 0 ? s : next(w, s, passed);
+    // Returns the permits that are missing for `n` more behind `ahead` others.
+    [[nodiscard]] amount missing(state_type const& s, amount n, amount ahead) const noexcept {
+        return s.owed_ + std::min(ahead, most) + n - room(s);
     }
-    [[nodiscard]] state_type next(calendar_cursor::window const& w, state_type const& s,
+    // Returns the state in the window before which `window` others passed.
+    [[nodiscard]] state_type in(std::uint64_t window, state_type const& s) const noexcept {
+        auto const passed = s.passed(window);
+        return passed == 0 ? s : next(window, s, passed);
+    }
+    [[nodiscard]] state_type next(std::uint64_t window, state_type const& s,
                                   std::uint64_t passed) const noexcept;
+    [[nodiscard]] time_point ready_later(state_type const& s, amount n, amount ahead,
+                                         time_point now) const noexcept;
 
     amount limit_;
     calendar_cursor cursor_;

@@ -77,6 +77,42 @@ sys_seconds beginning_of(calendar_unit unit, time_zone zone, std::int64_t number
     return beginning_of(zone, first_day(unit, number));
 }
 
+template <class Edit>
+calendar_cursor::position calendar_cursor::change(Edit edit) const noexcept {
+    auto version = version_.load();
+    while (version % 2 != 0 || !version_.compare_exchange_weak(version, version + 1)) {
+        version_.wait(version | 1);
+        version = version_.load();
+    }
+    position p{.current = {.passed = passed_, .since = since_, .end = end_, .number = number_},
+               .from = from_,
+               .to = to_,
+               .fresh_until = fresh_until_};
+    edit(p);
+    constexpr auto order = std::memory_order_release;
+    passed_.store(p.current.passed, order);
+    since_.store(p.current.since, order);
+    end_.store(p.current.end, order);
+    number_.store(p.current.number, order);
+    from_.store(p.from, order);
+    to_.store(p.to, order);
+    fresh_until_.store(p.fresh_until, order);  // the last one: see `passed`
+    version_.store(version + 2);
+    version_.notify_all();
+    return p;
+}
+
+calendar_cursor::calendar_cursor(calendar_cursor const& other) noexcept : options_(other.options_) {
+    *this = other;
+}
+
+calendar_cursor& calendar_cursor::operator=(calendar_cursor const& other) noexcept {
+    options_ = other.options_;
+    auto const its = other.change([](position&) {});
+    change([&](position& mine) { mine = its; });
+    return *this;
+}
+
 calendar_cursor::window calendar_cursor::read(time_point now) const noexcept {
     auto const move_on = [&](position& p) {
         if (now < p.fresh_until)  // another thread read the clock
@@ -96,7 +132,7 @@ calendar_cursor::window calendar_cursor::read(time_point now) const noexcept {
         p.current.end = later(now, p.to.time_since_epoch() - wall);
         p.fresh_until = std::min(later(now, between_readings), p.current.end);
     };
-    return at_.change(move_on).current;
+    return change(move_on).current;
 }
 
 time_point calendar_cursor::end_of(window const& w, std::int64_t count) const noexcept {
@@ -111,8 +147,8 @@ time_point calendar_cursor::end_of(window const& w, std::int64_t count) const no
 void calendar_cursor::take_over(calendar_cursor const& other) const noexcept {
     if (options_ != other.options_)
         return;
-    auto const its = other.at_.load();
-    at_.change([&](position& p) {
+    auto const its = other.change([](position&) {});
+    change([&](position& p) {
         if (p.fresh_until == time_point::min())
             p = its;
     });

@@ -19,10 +19,10 @@ calendar_window_rule::calendar_window_rule(options_type const& options)
 
 void calendar_window_rule::take_over(state_type& s, calendar_window_rule const& old,
                                      state_type const& before, time_point now) const noexcept {
-    auto const last = old.in(old.cursor_.at(now), before);
+    auto const last = old.in(old.cursor_.passed(now), before);
     cursor_.take_over(old.cursor_);
     auto const paid = std::min(last.owed_, room(last));
-    s = {last.used() + paid, last.owed_ - paid, cursor_.at(now).passed};
+    s = {last.used() + paid, last.owed_ - paid, cursor_.passed(now)};
 }
 
 bool calendar_window_rule::refund(state_type& s, amount n, ticket t,
@@ -31,22 +31,32 @@ bool calendar_window_rule::refund(state_type& s, amount n, ticket t,
     auto const granted = time_point(duration(static_cast<duration::rep>(t)));
     if (granted < w.since)
         return false;
-    auto const current = in(w, s);
+    auto const current = in(w.passed, s);
     auto const undone = std::min(n, current.used() + current.owed_);
     auto const forgiven = std::min(undone, current.owed_);
     s = {current.used() - (undone - forgiven), current.owed_ - forgiven, w.passed};
     return undone != 0;
 }
 
-// Returns the state of the window `w` after `passed` windows, which paid the debt.
+// Returns the state in the window `window` after `passed` windows, which paid the debt.
 calendar_window_rule::state_type calendar_window_rule::next(
-    calendar_cursor::window const& w, state_type const& s, std::uint64_t passed) const noexcept {
+    std::uint64_t window, state_type const& s, std::uint64_t passed) const noexcept {
     auto const before = static_cast<amount>(passed) - 1;
     if (before > (s.owed_ - 1) / limit_)
-        return {0, 0, w.passed};
+        return {0, 0, window};
     auto const left = s.owed_ - before * limit_;
     auto const used = std::min(left, limit_);
-    return {used, left - used, w.passed};
+    return {used, left - used, window};
+}
+
+// The end of the window must be the end of the one in which the permits are missing, whatever other threads do.
+time_point calendar_window_rule::ready_later(state_type const& s, amount n, amount ahead,
+                                             time_point now) const noexcept {
+    auto const w = cursor_.at(now);
+    auto const too_many = missing(in(w.passed, s), n, ahead);
+    return too_many <= 0        ? now
+           : too_many <= limit_ ? w.end
+                                : cursor_.end_of(w, (too_many - 1) / limit_ + 1);
 }
 
 }  // namespace weir::inline v0_2::policy
