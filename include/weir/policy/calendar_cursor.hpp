@@ -11,9 +11,9 @@ namespace weir::inline v0_2 {
 
 /// The length of the windows of `calendar_window`.
 enum class calendar_unit : std::uint8_t {
-    day,
-    week,  ///< from Monday to Sunday
-    month,
+    day,    ///< a date
+    week,   ///< from Monday to Sunday
+    month,  ///< from the first day to the last one
 };
 
 /// Returns the time of day: the type of a wall clock. It may jump in either direction.
