@@ -102,6 +102,23 @@ BOOST_AUTO_TEST_CASE(notices_a_clock_that_is_set_forward_within_a_minute_of_use)
     BOOST_TEST(third.waiting());
 }
 
+// A paused limiter asks its policy as of the end of the pause.
+BOOST_AUTO_TEST_CASE(begins_a_day_after_a_long_pause_that_was_ended) {
+    asio::io_context ctx;
+    set_clock::set(22h);
+    daily quota(ctx, {.limit = 1, .clock = set_clock::read});
+    auto const one = quota.try_enter();
+    quota.pause_until(weir::testing::clock::now() + 30 * 24h);
+    visit second(quota);
+    run_for(ctx, 1h);
+    BOOST_TEST(second.waiting());
+    quota.resume();
+    run_for(ctx, 1h - 1ns);
+    BOOST_TEST(second.waiting());
+    run_for(ctx, 1ns);
+    BOOST_TEST(second.granted());
+}
+
 BOOST_AUTO_TEST_CASE(is_part_of_a_chain) {
     asio::io_context ctx;
     set_clock::set(23h);

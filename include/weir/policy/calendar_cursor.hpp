@@ -83,19 +83,19 @@ public:
         // A sequence lock: the values are of one position if the version is even, and the same before and after.
         constexpr auto order = std::memory_order_acquire;
         auto const version = version_.load(order);
-        auto const fresh_until = fresh_until_.load(order);
+        bool const is_read = is_fresh(now);
         window const w{.passed = passed_.load(order),
                        .since = since_.load(order),
                        .end = end_.load(order),
                        .number = number_.load(order)};
         bool const is_whole =
             version % 2 == 0 && version_.load(std::memory_order_relaxed) == version;
-        return is_whole && now < fresh_until ? w : read(now);
+        return is_whole && is_read ? w : read(now);
     }
     /// Returns `at(now).passed`, with less work.
     [[nodiscard]] std::uint64_t passed(time_point now) const noexcept {
         // A thread whose `now` is a little earlier may see the window that another one begins meanwhile.
-        if (now < fresh_until_.load(std::memory_order_acquire)) [[likely]]
+        if (is_fresh(now)) [[likely]]
             return passed_.load(std::memory_order_acquire);
         return read(now).passed;
     }
@@ -110,8 +110,16 @@ private:
         window current{};
         std::chrono::sys_seconds from{};  // the window on the wall clock
         std::chrono::sys_seconds to{};
-        time_point fresh_until = time_point::min();  // until then the wall clock is not read
+        time_point fresh_from = time_point::min();   // the wall clock is not read from then on
+        time_point fresh_until = time_point::min();  // until then
     };
+
+    // Whether the wall clock need not be read at `now`. A paused limiter asks as of the end of the pause, which can be
+    // much later than the present: an earlier question reads the clock again. A thread may be a little late.
+    [[nodiscard]] bool is_fresh(time_point now) const noexcept {
+        return now < fresh_until_.load(std::memory_order_acquire) &&
+               now >= fresh_from_.load(std::memory_order_acquire);
+    }
 
     // Calls `edit(position&)` in one thread at a time, and returns the new position.
     template <class Edit>
@@ -122,6 +130,7 @@ private:
     std::atomic<std::uint64_t> mutable version_ = 0;  // odd while a thread changes the position
     std::atomic<std::uint64_t> mutable passed_ = 0;
     std::atomic<time_point> mutable fresh_until_ = time_point::min();
+    std::atomic<time_point> mutable fresh_from_ = time_point::min();
     std::atomic<time_point> mutable since_ = time_point();
     std::atomic<time_point> mutable end_ = time_point();
     std::atomic<std::int64_t> mutable number_ = 0;

@@ -87,6 +87,7 @@ calendar_cursor::position calendar_cursor::change(Edit edit) const noexcept {
     position p{.current = {.passed = passed_, .since = since_, .end = end_, .number = number_},
                .from = from_,
                .to = to_,
+               .fresh_from = fresh_from_,
                .fresh_until = fresh_until_};
     edit(p);
     constexpr auto order = std::memory_order_release;
@@ -96,6 +97,7 @@ calendar_cursor::position calendar_cursor::change(Edit edit) const noexcept {
     number_.store(p.current.number, order);
     from_.store(p.from, order);
     to_.store(p.to, order);
+    fresh_from_.store(p.fresh_from, order);
     fresh_until_.store(p.fresh_until, order);  // the last one: see `passed`
     version_.store(version + 2);
     version_.notify_all();
@@ -115,7 +117,7 @@ calendar_cursor& calendar_cursor::operator=(calendar_cursor const& other) noexce
 
 calendar_cursor::window calendar_cursor::read(time_point now) const noexcept {
     auto const move_on = [&](position& p) {
-        if (now < p.fresh_until)  // another thread read the clock
+        if (is_fresh(now))  // another thread read the clock
             return;
         auto const clock = options_.clock ? options_.clock() : std::chrono::system_clock::now();
         auto const wall = std::clamp(duration(clock.time_since_epoch()), least_wall, most_wall);
@@ -130,6 +132,8 @@ calendar_cursor::window calendar_cursor::read(time_point now) const noexcept {
             p.current.since = now;
         }
         p.current.end = later(now, p.to.time_since_epoch() - wall);
+        constexpr duration lateness = seconds(1);  // of a thread
+        p.fresh_from = now < time_point::min() + lateness ? time_point::min() : now - lateness;
         p.fresh_until = std::min(later(now, between_readings), p.current.end);
     };
     return change(move_on).current;
