@@ -45,9 +45,9 @@ requests would have been granted immediately, delayed or rejected. Defaults are 
 constexpr char const* footer =
     R"(
 RULE is a rule of weir::limiter_config: 100/1s, "100/1s burst 20", "10/60s sliding", "32 seats",
-"1000/day zone Europe/Berlin". Append "per client", "per path", "per path N" (segment N), "per header
-NAME" or "per field NAME" to give each value its own limit. A request passes all limits or takes
-nothing from any, as in weir-proxy.
+"1000/day zone Europe/Berlin". Append "per client", "per path", "per path N" (segment N),
+"per header NAME" or "per field NAME" to give each value its own limit. A request passes all limits
+or takes nothing from any, as in weir-proxy.
 ALTERNATIVE is a comma-separated list. A RULE replaces the rules of its kind, which are the seats or
 the rates with the same key; "patience TIME" and "queue N" replace these values. With --config,
 "NAME: RULE" replaces the rule of one limit, "patience TIME" and "queue N" apply to all limits, and
