@@ -51,6 +51,11 @@ inline rule rule_of(weir::smooth_warming_up_options const& o) {
     return {.limit = o.warm_up / o.rate.period(), .time = o.rate.period()};
 }
 
+// No scenario has windows of the wall clock.
+inline rule rule_of(weir::calendar_window_options const& o) {
+    return {.limit = o.limit, .time = {}};
+}
+
 // They do not change the number of seats: no scenario uses them.
 inline rule rule_of(weir::adaptive_options const& o) {
     return {.limit = std::visit([](auto const& each) { return each.max; }, o), .time = {}};
@@ -78,6 +83,10 @@ inline void follow(rule const& r, weir::sliding_window_options& o) {
 
 inline void follow(rule const& r, weir::fixed_window_options& o) {
     o = {.limit = r.limit, .window = r.time};
+}
+
+inline void follow(rule const& r, weir::calendar_window_options& o) {
+    o.limit = r.limit;
 }
 
 inline void follow(rule const& r, weir::token_bucket_options& o) {

@@ -16,12 +16,12 @@ void check_keys(tree_plan const& next, tree_nodes const& before) {
         if (!kind.is_used || !kind.is_a_key || !kind.least)
             continue;
         bool const is_new = i >= plan.kinds.size() || !plan.kinds[i].is_used;
-        auto const is_more = [&](tree_kind const& old) {
+        auto const promises_more = [&](tree_kind const& old) {
             return drops(kind.least.by_nanosecond) * plan.permit >
                        drops(old.least.by_nanosecond) * next.permit ||
                    kind.least.burst > old.least.burst || kind.keys != old.keys;
         };
-        if (is_new || is_more(plan.kinds[i]))
+        if (is_new || promises_more(plan.kinds[i]))
             throw std::invalid_argument(
                 "weir::rate_tree: " + kind.path +
                 " has a least, but its least and burst must not be raised, nor its keys changed");
