@@ -23,7 +23,7 @@ namespace {
 
 using detail::field;
 
-constexpr std::tuple fields{
+constexpr std::tuple option_fields{
     field{"name", &queue_options::name},
     field{"max_waiting", &queue_options::max_waiting},
     field{"full", &queue_options::full},
@@ -63,13 +63,13 @@ void check(partitions const& all) {
 queue_options queue_options::parse(std::string_view text) {
     detail::reader in("weir::queue_options", text);
     queue_options options;
-    detail::read_options(in, options, fields);
+    detail::read_options(in, options, option_fields);
     return options;
 }
 
 std::string to_string(queue_options const& options) {
     std::string text;
-    detail::write_options(text, options, fields);
+    detail::write_options(text, options, option_fields);
     return text;
 }
 
