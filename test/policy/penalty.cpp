@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(does_what_its_words_say) {
         }
         penalties += words.penalties();
     });
-    BOOST_TEST(penalties > 10'000U);
+    BOOST_TEST(penalties > 0U);
 }
 
 BOOST_AUTO_TEST_CASE(doubles_and_forgets) {
