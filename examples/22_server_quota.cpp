@@ -63,11 +63,10 @@ asio::awaitable<void> worker(server_quota& quota, api& server, int& started, int
         ++started;
         auto permit = co_await quota.enter();
         auto const got = co_await server.call();
-        permit.leave();
         std::vector<weir::http_field> fields;
         for (auto const& [name, value] : got.fields)
             fields.push_back({name, value});
-        weir::obey(quota, weir::read_rate_limit_fields(got.status, fields));
+        weir::obey(quota, std::move(permit), weir::read_rate_limit_fields(got.status, fields));
         ++done;
     }
 }

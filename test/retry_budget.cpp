@@ -97,6 +97,18 @@ BOOST_AUTO_TEST_CASE(grpc_throttles_retries_as_its_words_say) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(grpc_retries_just_above_half_of_the_tokens) {
+    for (int thousandths = 1; thousandths != 100; ++thousandths) {
+        retry_budget budget(retry_budget_options::grpc(thousandths / 1'000.0, 0.001));
+        BOOST_TEST_REQUIRE(budget.try_retry());
+        budget.report(outcome::dropped);
+        for (int level = 0; level <= thousandths; ++level) {
+            BOOST_TEST_REQUIRE(budget.try_retry() == (2 * level > thousandths));
+            budget.report(outcome::success);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(grpc_does_not_retry_at_half_of_the_tokens) {
     retry_budget budget(retry_budget_options::grpc(10, 0.5));
     for (int i = 0; i != 5; ++i) {

@@ -18,7 +18,7 @@ namespace weir::inline v0_2 {
 ///     throttle.report(response.status == 503 ? weir::outcome::dropped : weir::outcome::success);
 ///
 /// The service gets up to `ratio` times the requests that it accepts. The throttle never rejects all requests, so it finds
-/// out when the service has recovered. Report each granted request once; until then it counts as rejected by the service.
+/// out when the service has recovered. Report each granted request once: it counts only then.
 /// `policy::adaptive_throttle_rule` has the formula.
 ///
 /// Thread-safe. Memory: about 500 bytes. Each call takes constant time, under a lock.

@@ -38,7 +38,7 @@ struct stated_quota {
 struct rate_limit_fields {
     /// The time from now for which the server asks its client to send nothing, at most 366 days.
     std::optional<duration> retry_after;
-    /// The quotas, in the order of the fields.
+    /// The quotas, one without a name first, in the order of the fields.
     std::vector<stated_quota> quotas;
 
     /// Returns the quota of this name, or the first one if `name` is empty; null if there is none.
@@ -63,7 +63,7 @@ struct rate_limit_fields {
 /// time of more than 366 days is ignored.
 ///
 /// A field with two different values is ignored, except for the lists `RateLimit` and `RateLimit-Policy`. Of more than 16
-/// quotas the first 16 are returned.
+/// names of quotas the first 16 are read. The unit of a quota (`qu`) is not: select a quota by its name.
 ///
 /// Thread-safe. Takes linear time in the size of the fields.
 ///

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -35,7 +36,8 @@ struct retry_budget_options {
     [[nodiscard]] static retry_budget_options grpc(double tokens = 10,
                                                    double ratio = 0.1) noexcept {
         return {.most = tokens,
-                .reserve = tokens / 2 + 0.001,
+                .reserve =
+                    (std::floor(tokens * 500) + 1) / 1'000,  // the first thousandth above the half
                 .cost = 0,
                 .success = ratio,
                 .retry_success = ratio,
@@ -44,13 +46,13 @@ struct retry_budget_options {
     /// Returns the options of the standard retry mode of the AWS SDKs, which are the default: a retry takes 5 of 500
     /// tokens, its success returns them, and the success of a first attempt adds one.
     [[nodiscard]] static retry_budget_options aws() noexcept { return {}; }
-    /// Returns options that allow a retry for each `1 / share` successful first attempts, and `per_second` besides, with
-    /// bursts of the retries of 10 s.
+    /// Returns options that allow a retry for each `1 / share` successful first attempts, and `per_second` besides. At most
+    /// `10 * per_second` retries are saved, but at least 10.
     ///
     /// The budgets of Finagle and Linkerd are similar. They count all first attempts, and each expires after 10 s.
     [[nodiscard]] static retry_budget_options share(double share = 0.2,
                                                     double per_second = 10) noexcept {
-        return {.most = std::max(1.0, 10 * per_second),
+        return {.most = std::clamp(10 * per_second, 10.0, 1e6),
                 .cost = 1,
                 .success = share,
                 .retry_success = 0,

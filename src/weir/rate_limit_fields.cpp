@@ -178,10 +178,9 @@ std::optional<stated_quota> read_quota(response const& from, naming const& in, s
     auto const remaining = value ? read_remaining(*value) : std::nullopt;
     if (!remaining)
         return std::nullopt;
-    std::optional<duration> reset;
-    if (auto const after = field("reset-after"))
-        reset = response::checked(detail::read_seconds(*after));
-    else if (auto const end = field("reset"))
+    auto const after = field("reset-after");
+    auto reset = response::checked(after ? detail::read_seconds(*after) : std::nullopt);
+    if (auto const end = field("reset"); end && !reset)
         reset = from.reset(*end);
     return stated_quota{std::move(name), *remaining, reset, read_limit(field("limit"))};
 }
@@ -192,14 +191,16 @@ std::vector<stated_quota> read_named(response const& from, std::string_view pref
     auto const start = std::string(prefix) + (name_is_last ? "remaining-" : "");
     std::string_view const end = name_is_last ? "" : "-remaining";
     std::vector<stated_quota> found;
+    std::vector<std::string> names;
     for (auto const& f : from.fields()) {
         if (!begins_with(f.name, start) || !ends_with(f.name, end) ||
-            f.name.size() <= start.size() + end.size() || found.size() == most_quotas)
+            f.name.size() <= start.size() + end.size() || names.size() == most_quotas)
             continue;
         std::string name(f.name.substr(start.size(), f.name.size() - start.size() - end.size()));
         std::ranges::transform(name, name.begin(), lower);
-        if (std::ranges::find(found, name, &stated_quota::name) != found.end())
+        if (std::ranges::find(names, name) != names.end())
             continue;
+        names.push_back(name);
         auto const in = name_is_last ? naming{std::string(prefix), "-" + name}
                                      : naming{std::string(prefix) + name + "-", ""};
         if (auto quota = read_quota(from, in, std::move(name)))
@@ -213,9 +214,9 @@ std::vector<stated_quota> read_quotas(response const& from) {
     for (std::string_view const prefix : {"ratelimit-", "x-ratelimit-", "x-rate-limit-"}) {
         if (!found.empty())
             break;
-        if (auto only = read_quota(from, {std::string(prefix), ""}, ""))
-            return {*std::move(only)};
         found = read_named(from, prefix, true);
+        if (auto unnamed = read_quota(from, {std::string(prefix), ""}, ""))
+            found.insert(found.begin(), *std::move(unnamed));
     }
     return found.empty() ? read_named(from, "anthropic-ratelimit-", false) : found;
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,6 +53,11 @@ std::string content_of(std::string const& path) {
         return std::invalid_argument(
             "cannot read the file: " + std::generic_category().message(errno));
     };
+    std::error_code ignored;  // `fopen` reports the reason
+    auto const kind = std::filesystem::status(path, ignored).type();
+    if (kind != std::filesystem::file_type::regular &&
+        std::filesystem::exists(std::filesystem::file_status(kind)))
+        throw std::invalid_argument("not a regular file");
     std::unique_ptr<std::FILE, closer> const file(std::fopen(path.c_str(), "rb"));
     if (!file)
         throw failure();

@@ -7,6 +7,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cstddef>
 #include <initializer_list>
@@ -165,9 +167,13 @@ BOOST_AUTO_TEST_CASE(names_the_zone_and_its_file_in_errors) {
     BOOST_CHECK_EXCEPTION(time_zone("Europe/Berln"), std::invalid_argument,
                           says("weir::time_zone: zone `Europe/Berln`: " + file +
                                "the file is not in the format TZif"));
-    BOOST_CHECK_EXCEPTION(time_zone("Europe"), std::invalid_argument,
-                          says("weir::time_zone: zone `Europe`: " + folder.path() +
-                               "/Europe: cannot read the file: Is a directory"));
+    BOOST_CHECK_EXCEPTION(
+        time_zone("Europe"), std::invalid_argument,
+        says("weir::time_zone: zone `Europe`: " + folder.path() + "/Europe: not a regular file"));
+    BOOST_TEST_REQUIRE(mkfifo((folder.path() + "/Pipe").c_str(), 0600) == 0);
+    BOOST_CHECK_EXCEPTION(
+        time_zone("Pipe"), std::invalid_argument,
+        says("weir::time_zone: zone `Pipe`: " + folder.path() + "/Pipe: not a regular file"));
     folder.write("Large", std::string((1 << 20) + 1, 'x'));
     BOOST_CHECK_EXCEPTION(time_zone("Large"), std::invalid_argument,
                           says("weir::time_zone: zone `Large`: " + folder.path() +

@@ -35,11 +35,6 @@ public:
 
     void add_request(time_point now) { requests_.push_back(step(now)); }
     void add_accepted(time_point now) { accepted_.push_back(step(now)); }
-    void forget_request(time_point now) {
-        auto const found = std::ranges::find(requests_, step(now));
-        if (found != requests_.end())
-            requests_.erase(found);
-    }
     [[nodiscard]] double probability(time_point now) const {
         auto const in_window = [&](std::int64_t at) { return at > step(now) - 24; };
         auto const requests = static_cast<double>(std::ranges::count_if(requests_, in_window));
@@ -88,7 +83,8 @@ BOOST_AUTO_TEST_CASE(follows_its_formula) {
             .window = random.one_of<duration>({1s, 24s, 2min, 24h})};
         adaptive_throttle_rule rule(options);
         history words(options);
-        time_point now(duration(random.between(0, 1'000'000'000'000)));
+        time_point now(duration(random.between(-1'000'000'000'000, 1'000'000'000'000)));
+        int in_progress = 0;
         for (int i = 0; i != 200; ++i) {
             if (random.one_in(8))
                 now += duration(random.between(0, options.window.count() * 2));
@@ -96,16 +92,20 @@ BOOST_AUTO_TEST_CASE(follows_its_formula) {
                 now += duration(random.between(0, options.window.count() / 100));
             BOOST_TEST_REQUIRE(rule.stats(now).probability == words.probability(now));
             auto const drawn = static_cast<double>(random.between(0, 99)) / 100;
-            BOOST_TEST_REQUIRE(rule.grant(drawn, now) == (drawn >= words.probability(now)));
-            words.add_request(now);
-            if (random.one_in(2)) {
-                rule.report(outcome::success, now);
-                words.add_accepted(now);
-            } else if (random.one_in(3)) {
-                rule.report(outcome::ignored, now);
-                words.forget_request(now);
-            } else {
-                rule.report(outcome::dropped, now);
+            bool const is_granted = rule.grant(drawn, now);
+            BOOST_TEST_REQUIRE(is_granted == (drawn >= words.probability(now)));
+            in_progress += is_granted ? 1 : 0;
+            if (!is_granted)
+                words.add_request(now);
+            while (in_progress > 0 && random.one_in(2)) {
+                --in_progress;
+                auto const o =
+                    random.one_of({outcome::success, outcome::dropped, outcome::ignored});
+                rule.report(o, now);
+                if (o != outcome::ignored)
+                    words.add_request(now);
+                if (o == outcome::success)
+                    words.add_accepted(now);
             }
         }
     });
@@ -118,6 +118,18 @@ BOOST_AUTO_TEST_CASE(sends_a_multiple_of_what_the_service_accepts) {
     BOOST_TEST(sent_to(1, 2) == 1);
     BOOST_TEST(sent_to(0.6, 2) > 0.99);  // it would accept a half of twice as many
     BOOST_TEST(sent_to(0, 2) > 0);       // so the throttle finds out when the service has recovered
+}
+
+// Requests without an outcome do not count, however long they take.
+BOOST_AUTO_TEST_CASE(rejects_nothing_while_the_service_accepts_all) {
+    adaptive_throttle_rule rule({});
+    time_point now{1h};
+    for (int i = 0; i != 60'000; ++i) {
+        now += 1ms;
+        BOOST_TEST_REQUIRE(rule.grant(0, now));
+        if (i >= 10'000)  // after 10 s
+            rule.report(i % 3 == 0 ? outcome::ignored : outcome::success, now);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(forgets_an_outage_after_the_window) {

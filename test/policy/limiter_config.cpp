@@ -256,7 +256,9 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("7 per minute", "column 3: expected a time, as in 7/1min, found `per`");
     wrong("7 per hour exact", "column 3: expected a time, as in 7/1h, found `per`");
     wrong("7 per day", "column 3: expected a slash, as in 7/day, found `per`");
-    wrong("7/days", "column 3: expected a time such as 500ms, found `days`");
+    wrong("7/days", "column 3: expected a time such as 500ms, or day, week or month, found `days`");
+    wrong("7/year", "column 3: expected a time such as 500ms, or day, week or month, found `year`");
+    wrong("7/Day", "column 3: expected a time such as 500ms, or day, week or month, found `Day`");
     wrong("7/1day", "column 3: expected a time in h, min, s, ms, us or ns, found `1day`");
     wrong("7/day fixed", "column 7: expected zone or the end of the text, found `fixed`");
     wrong("7/day zone",
@@ -281,8 +283,9 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("3seats", "column 2: expected a space or a slash, found `seats`");
     wrong("3 exact", "column 3: expected a time, as in 3/1s, seats, knee, gradient2, vegas or "
                      "aimd, found `exact`");
-    wrong("10/", "column 4: expected a time such as 500ms, found the end of the text");
-    wrong("10/ exact", "column 4: expected a time such as 500ms, found ` `");
+    wrong("10/", "column 4: expected a time such as 500ms, or day, week or month, found the end of "
+                 "the text");
+    wrong("10/ exact", "column 4: expected a time such as 500ms, or day, week or month, found ` `");
     wrong("10/60 exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60`");
     wrong("10/60sec exact", "column 4: expected a time in h, min, s, ms, us or ns, found `60sec`");
     wrong("10/1 s", "column 4: expected a time in h, min, s, ms, us or ns, found `1`");

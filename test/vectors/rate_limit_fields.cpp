@@ -166,6 +166,30 @@ BOOST_AUTO_TEST_CASE(skip_members_of_lists_that_are_no_strings) {
     BOOST_TEST(read({{"RateLimit", R"("a\n";r=1)"}}).quotas.empty());
 }
 
+BOOST_AUTO_TEST_CASE(follow_the_grammar_of_lists) {
+    auto const b = "retry after none, \"b\" 6 until none of none";
+    BOOST_TEST(to_string(read({{"RateLimit", R"(%"C:\", "b";r=6)"}})) == b);
+    BOOST_TEST(to_string(read({{"RateLimit", R"(%"%41%c3%bc";x, "b";r=6)"}})) == b);
+    BOOST_TEST(read({{"RateLimit", R"(%"%zz", "b";r=6)"}}).quotas.empty());
+    BOOST_TEST(read({{"RateLimit", R"(%"%4)"}}).quotas.empty());
+    BOOST_TEST(read({{"RateLimit", R"(%"a)"}}).quotas.empty());
+    BOOST_TEST(to_string(read({{"RateLimit", R"("b";x=123456789012.5;r=6)"}})) == b);
+    BOOST_TEST(read({{"RateLimit", R"("b";x=0000000000001.5;r=6)"}}).quotas.empty());
+}
+
+BOOST_AUTO_TEST_CASE(are_read_beside_unreadable_ones) {
+    BOOST_TEST(to_string(read({{"X-RateLimit-Remaining", "1"},
+                               {"X-RateLimit-Reset-After", "soon"},
+                               {"X-RateLimit-Reset", "30"},
+                               {"X-RateLimit-Remaining-Tokens", "7"}})) ==
+               "retry after none, \"\" 1 until 30000ms of none, \"tokens\" 7 until none of none");
+    texts many;
+    for (int i = 0; i != 100; ++i)
+        many.emplace_back("X-RateLimit-Remaining-" + std::to_string(i), "?");
+    many.emplace_back("X-RateLimit-Remaining-last", "1");
+    BOOST_TEST(read(many).quotas.empty());
+}
+
 BOOST_AUTO_TEST_CASE(are_at_most_16_quotas) {
     std::string list;
     texts named;
@@ -187,6 +211,10 @@ BOOST_AUTO_TEST_CASE(have_dates_in_the_right_century) {
     auto const past = read(503, {{"Retry-After", "Sunday, 06-Nov-94 08:49:37 GMT"}},
                            system_clock::time_point(1'795'428'000s));
     BOOST_TEST(to_string(past) == "retry after 0ms");
+    auto const century =
+        read(503, {{"Retry-After", "Friday, 01-Jan-00 00:00:10 GMT"}},
+             std::chrono::sys_days(std::chrono::year(2099) / 12 / 31) + 23h + 59min + 50s);
+    BOOST_TEST(to_string(century) == "retry after 20000ms");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -24,14 +24,15 @@ namespace policy {
 /// A rate that follows the rejections of a service: it falls with each permit that is reported as `outcome::dropped`, and
 /// grows with each success, by CUBIC.
 ///
-/// Until the first rejection there is no limit. A rejection sets the rate to `decrease` times the present rate, or times
+/// Until the first rejection there is no limit. A rejection of a request that was granted after the latest fall sets the rate to `decrease` times the present rate, or times
 /// the measured rate of releases if that is lower. t seconds later a success sets it to
 /// `growth * (t - k)^3 + w`, where w is the rate before the fall and k the time at which this formula returns to w; but at
-/// most to twice the measured rate. So the rate returns fast, stays near w, and then searches further.
+/// most to twice the measured rate. So the rate returns fast, stays near w, and then searches further. A client that sends
+/// less than its rate has a lower rate afterwards, which doubles every half second when it sends more.
 ///
 /// Permits accumulate for a second. A request for more than these waits for all of them, and the rest is a debt.
 ///
-/// Memory: constant, about 200 bytes. Each call takes constant time.
+/// Memory: constant, about 250 bytes. Each call takes constant time.
 ///
 /// Source: the adaptive retry mode of the AWS SDKs; CUBIC of RFC 9438.
 class adaptive_rate {
@@ -62,22 +63,31 @@ public:
         return has_rate_ ? bucket_.ready_at(std::min(n, bucket_.capacity()), ahead, now) : now;
     }
 
-    // A ticket is an outcome.
     ticket take(amount n, time_point now) noexcept {
         if (has_rate_)
             bucket_.take(n, now);
-        return static_cast<ticket>(outcome::success);
+        return static_cast<ticket>(now.time_since_epoch().count()) << 2;
     }
-    [[nodiscard]] ticket report(ticket, outcome o) noexcept { return static_cast<ticket>(o); }
+    [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
+        return (t & ~code_mask) | code_of(o);
+    }
     [[nodiscard]] bool times_leave() const noexcept { return true; }
     bool leave(amount n, ticket t, time_point now) noexcept;
-    bool refund(amount n, ticket, time_point now) noexcept {
-        return has_rate_ && bucket_.refund(n, 0, now);
+    bool refund(amount n, ticket t, time_point now) noexcept {
+        return has_rate_ && granted_at(t) >= limited_since_ && bucket_.refund(n, 0, now);
     }
-    /// Merges two tickets: the permits count as dropped if either was, and as ignored only if both were.
+    /// Merges two tickets: the permits count from the earlier grant, as dropped if either was, and otherwise as a success if
+    /// either was.
     [[nodiscard]] ticket merge(ticket a, ticket b, amount) noexcept;
 
 private:
+    // A ticket is the time of the grant, without the two highest bits, and the outcome; 0 without a report, as after a success.
+    static constexpr ticket code_mask = 3;
+    [[nodiscard]] static ticket code_of(outcome o) noexcept { return static_cast<ticket>(o) + 1; }
+    [[nodiscard]] static time_point granted_at(ticket t) noexcept {
+        return time_point(duration(static_cast<duration::rep>(t & ~code_mask) >> 2));
+    }
+
     // The release of permits is measured by slots of half a second.
     [[nodiscard]] static std::int64_t slot_of(time_point now) noexcept {
         return now.time_since_epoch() / std::chrono::milliseconds(500);
@@ -89,6 +99,7 @@ private:
 
     options_type options_;
     bool has_rate_ = false;
+    time_point limited_since_{};  // the first rejection
     token_bucket bucket_;
     double per_second_ = 0;
     double before_fall_ = 0;  // the rate before the latest rejection

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 namespace weir::inline v0_2 {
 
@@ -21,7 +22,8 @@ struct adaptive_throttle_options {
 struct adaptive_throttle_stats {
     std::uint64_t granted = 0;   ///< requests that it granted since construction
     std::uint64_t rejected = 0;  ///< requests that it rejected since construction
-    std::uint64_t requests = 0;  ///< requests in the window, granted and rejected
+    std::uint64_t requests =
+        0;  ///< requests in the window: rejected ones, and those with an outcome
     std::uint64_t accepted = 0;  ///< requests in the window that the service accepted
     double probability = 0;      ///< the probability that it rejects the next request, 0 to 1
 };
@@ -29,7 +31,8 @@ struct adaptive_throttle_stats {
 namespace policy {
 
 /// The rule of `adaptive_throttle`, without a clock and a lock: a request is rejected with the probability
-/// max(0, (requests - ratio * accepted) / (requests + 1)), where rejected requests count as requests. The window moves in
+/// max(0, (requests - ratio * accepted) / (requests + 1)). A granted request counts when its outcome is reported, a rejected
+/// one at once. The window moves in
 /// 24 steps.
 ///
 /// Source: "Handling Overload" in "Site Reliability Engineering", O'Reilly 2016.
@@ -38,9 +41,9 @@ public:
     /// @throws std::invalid_argument if an option is out of range
     explicit adaptive_throttle_rule(adaptive_throttle_options const& options);
 
-    /// Decides by `random`, a uniform number from 0 to below 1, and counts the request.
+    /// Decides by `random`, a uniform number from 0 to below 1.
     [[nodiscard]] bool grant(double random, time_point now) noexcept;
-    /// Records the outcome of a granted request. `outcome::ignored` makes it count as none.
+    /// Records the outcome of a granted request. With `outcome::ignored` it does not count.
     void report(outcome o, time_point now) noexcept;
 
     [[nodiscard]] adaptive_throttle_options const& options() const noexcept { return options_; }
@@ -57,8 +60,9 @@ private:
 
     adaptive_throttle_options options_;
     std::array<counts, 24> slices_{};
-    counts all_;               // the sums of the slices
-    std::int64_t number_ = 0;  // of the current slice, since the clock began
+    counts all_;  // the sums of the slices
+    std::int64_t number_ =
+        std::numeric_limits<std::int64_t>::min();  // of the current slice, since the clock began
     std::uint64_t granted_ = 0;
     std::uint64_t rejected_ = 0;
 };

@@ -28,7 +28,8 @@ namespace policy {
 /// first one, nothing is granted for a time. This time doubles with each penalty, up to `longest`, until the last penalty
 /// was over for `memory`. Other permits have no limit.
 ///
-/// A permit counts when it is released. During a penalty none counts.
+/// A permit counts when it is released. During a penalty none counts. A merged permit is an offence as a whole if a part of
+/// it was reported as one. The window does not slide: it begins with the first offence after the end of the window before.
 ///
 /// Memory: 40 bytes of state. A key is forgotten when it has no permits in use, no offences in the window, and no penalty in
 /// its memory.

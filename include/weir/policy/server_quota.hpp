@@ -15,6 +15,8 @@ struct server_quota_options {
     struct statement {
         amount remaining = 0;  ///< the permits that are left until `reset`, at least 0
         duration reset{};      ///< the time from now until the quota is full again, at least 0
+        amount counted =
+            0;  ///< permits in use that the server has counted: the permits of the request
     };
     /// The latest statement, which the limiter takes into account once: `options()` returns none.
     std::optional<statement> stated = std::nullopt;
@@ -25,19 +27,21 @@ namespace policy {
 /// The quota of a server, as its responses state it: the limiter grants what the last responses leave.
 ///
 /// A statement holds until its reset. Until then the limiter grants at most the stated number, less the permits that are
-/// in use: the server may or may not have counted these requests. Another statement about the same window of the
-/// server lowers the number, and never raises it, since responses may arrive in any order. Two statements are about the
-/// same window if their resets are at most 1.5 s apart: servers round the reset to seconds. A statement with an earlier
-/// reset is about an earlier window, and is ignored. After the reset, and before the first statement, the quota is
-/// unknown, and at most `probes` permits are in use at a time.
+/// in use: the server may or may not have counted these requests. Further statements until then only lower the number,
+/// since responses may arrive in any order. Resets of one window differ by at most 1.5 s, because servers round them to
+/// seconds; the latest one holds. A statement with an earlier reset is about an earlier window, and is ignored. A statement
+/// with a later reset begins the next window if the present one ends within 1.5 s; before that it is a late response, which
+/// may lower the number. After the reset, and before the first statement, the quota is unknown, and at most `probes` permits are in use at a time
+/// that were granted in this time. A statement with a reset of 0 makes the quota unknown at once.
 ///
-/// A request for more than `probes` permits is granted while the quota is unknown if no other permit is in use that was
-/// granted in this time. So a request for more than the server's quota is the server's to reject.
+/// A request for more than `probes` permits is granted while the quota is unknown if no other permit of this time is in
+/// use. So a request for more than the server's quota is the server's to reject.
 ///
 /// Measured by test/limiter/server_quota.cpp: a server that counts in windows, and that no other client uses, rejects
-/// none of 1,000 requests. It has `probes` 1, one permit per request, and no lost response.
+/// none of 1,000 requests. It has `probes` 1, one permit per request, and no lost response, and it makes the fields when
+/// it counts the request, less than a second before they arrive.
 ///
-/// Memory: constant, 72 bytes. Each call takes constant time.
+/// Memory: constant, 96 bytes. Each call takes constant time.
 class server_quota {
 public:
     using options_type = server_quota_options;
@@ -47,11 +51,6 @@ public:
     void begin(time_point now) noexcept { hear(now); }
     /// Continues from the quota and the permits in use of `before`, and takes the statement into account.
     void take_over(server_quota& before, time_point now) noexcept;
-
-    /// Returns whether both know no quota and have no permits in use.
-    [[nodiscard]] bool is_alike(server_quota const& other, time_point now) const noexcept {
-        return is_new(now) && other.is_new(now);
-    }
 
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return max_amount; }
@@ -66,9 +65,6 @@ public:
     [[nodiscard]] ticket merge(ticket a, ticket b, amount n) noexcept;
 
 private:
-    [[nodiscard]] bool is_new(time_point now) const noexcept {
-        return !is_known(now) && in_use_ == 0;
-    }
     [[nodiscard]] bool is_known(time_point now) const noexcept { return known_ && now < reset_; }
     // Returns the permits in use that were granted while the quota has been unknown, if it is.
     [[nodiscard]] amount probing(time_point now) const noexcept {

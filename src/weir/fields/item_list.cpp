@@ -42,15 +42,33 @@ std::optional<bare_item> read_string(scanner& in) {
     return std::nullopt;
 }
 
+std::optional<bare_item> read_display_string(scanner& in) {
+    constexpr std::string_view hex = "0123456789abcdef";
+    while (!in.is_at_end() && !in.accept('"')) {
+        char const c = in.peek();
+        in.accept(c);
+        auto const octet = in.rest().substr(0, 2);
+        bool const is_octet =
+            octet.size() == 2 && octet.find_first_not_of(hex) == std::string_view::npos;
+        if (c < ' ' || c > '~' || (c == '%' && !is_octet))
+            return std::nullopt;
+        if (in.is_at_end())
+            return std::nullopt;
+    }
+    return bare_item{};
+}
+
 // Reads an integer of up to 15 digits or a decimal of up to 12 and 3.
 std::optional<bare_item> read_number(scanner& in) {
     bool const is_negative = in.accept('-');
+    auto const before = in.rest().size();
     auto const whole = in.number(1, 15);
     if (!whole)
         return std::nullopt;
+    auto const digits = before - in.rest().size();
     if (!in.accept('.'))
         return bare_item{std::nullopt, is_negative ? -*whole : *whole};
-    if (*whole > 999'999'999'999 || !in.number(1, 3))
+    if (digits > 12 || !in.number(1, 3))
         return std::nullopt;
     return bare_item{};
 }
@@ -71,8 +89,8 @@ std::optional<bare_item> read_bare_item(scanner& in) {
         auto const date = read_number(in);
         return date && date->integer ? std::optional(bare_item{}) : std::nullopt;
     }
-    if (in.accept("%\""))  // a display string
-        return read_string(in) ? std::optional(bare_item{}) : std::nullopt;
+    if (in.accept("%\""))
+        return read_display_string(in);
     if (first == '*' || letters.find(first) != std::string_view::npos) {
         in.run_of(in_token);
         return bare_item{};

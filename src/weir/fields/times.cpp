@@ -116,6 +116,8 @@ std::optional<wall_time> read_rfc850_date(scanner text, wall_time now) noexcept 
     auto y = this_year - this_year % 100 + *two_digits;
     if (y > this_year + 50)
         y -= 100;
+    else if (y <= this_year - 50)
+        y += 100;
     return at(year(y) / *m / *d, name, time);
 }
 

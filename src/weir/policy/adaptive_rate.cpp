@@ -41,24 +41,32 @@ void adaptive_rate::take_over(adaptive_rate& before, time_point now) noexcept {
 }
 
 bool adaptive_rate::leave(amount n, ticket t, time_point now) noexcept {
-    auto const o = static_cast<outcome>(t);
-    if (o == outcome::ignored)
+    auto const code = t & code_mask;
+    if (code == code_of(outcome::ignored))
         return false;
     measure(n, now);
-    if (o == outcome::dropped)
-        fall(now);
-    else if (has_rate_)
+    if (code == code_of(outcome::dropped)) {
+        // A request that was in progress at the latest fall was sent at the rate before it.
+        if (!has_rate_ || granted_at(t) >= fell_)
+            fall(now);
+    } else if (has_rate_) {
         grow(now);
+    }
     return has_rate_;
 }
 
 ticket adaptive_rate::merge(ticket a, ticket b, amount) noexcept {
-    auto const dropped = static_cast<ticket>(outcome::dropped);
-    return a == dropped || b == dropped ? dropped : std::min(a, b);
+    auto const dropped = code_of(outcome::dropped);
+    auto const one = a & code_mask;
+    auto const other = b & code_mask;
+    auto const code = one == dropped || other == dropped ? dropped
+                      : one == 0 || other == 0           ? std::max(one, other)
+                                                         : std::min(one, other);
+    return std::min(a & ~code_mask, b & ~code_mask) | code;
 }
 
 void adaptive_rate::measure(amount n, time_point now) noexcept {
-    count_ += n;
+    count_ = std::min(count_ + n, max_amount);
     auto const slots = slot_of(now) - slot_;
     if (slots <= 0)
         return;
@@ -71,8 +79,10 @@ void adaptive_rate::measure(amount n, time_point now) noexcept {
 void adaptive_rate::fall(time_point now) noexcept {
     before_fall_ = has_rate_ ? std::min(measured_, per_second_) : measured_;
     fell_ = now;
-    if (!has_rate_)
+    if (!has_rate_) {
         bucket_.begin(now);
+        limited_since_ = now;
+    }
     has_rate_ = true;
     set_rate(before_fall_ * options_.decrease, now);
 }

@@ -24,21 +24,25 @@ adaptive_throttle_rule::adaptive_throttle_rule(adaptive_throttle_options const& 
 
 bool adaptive_throttle_rule::grant(double random, time_point now) noexcept {
     auto& slice = current(now);
-    bool const is_granted = random >= probability();
+    if (random >= probability()) {
+        ++granted_;
+        return true;
+    }
     ++slice.requests;
     ++all_.requests;
-    ++(is_granted ? granted_ : rejected_);
-    return is_granted;
+    ++rejected_;
+    return false;
 }
 
 void adaptive_throttle_rule::report(outcome o, time_point now) noexcept {
+    if (o == outcome::ignored)
+        return;
     auto& slice = current(now);
+    ++slice.requests;
+    ++all_.requests;
     if (o == outcome::success) {
         ++slice.accepted;
         ++all_.accepted;
-    } else if (o == outcome::ignored && slice.requests > 0) {
-        --slice.requests;
-        --all_.requests;
     }
 }
 
@@ -60,7 +64,7 @@ auto adaptive_throttle_rule::current(time_point now) noexcept -> counts& {
     auto const at = [&](std::int64_t n) -> counts& {
         return slices_[static_cast<std::size_t>((n % size + size) % size)];
     };
-    for (auto n = std::max(number_ + 1, number - size + 1); n <= number; ++n) {
+    for (auto n = std::max(number_, number - size) + 1; n <= number; ++n) {
         auto& old = at(n);
         all_.requests -= old.requests;
         all_.accepted -= old.accepted;

@@ -1,5 +1,6 @@
 #include <weir/policy/limiter_config.hpp>
 
+#include "../duration_text.hpp"
 #include "../option_text.hpp"
 
 #include <algorithm>
@@ -235,11 +236,19 @@ std::string a_rate(amount permits, std::string_view unit) {
                                                             : "s"));
 }
 
+bool begins_as_a_time(std::string_view word) {
+    return word.find_first_of("0123456789-") == 0 || word == detail::to_text(forever) ||
+           std::ranges::count(detail::time_units, word, &detail::time_unit::name) != 0;
+}
+
 head read_head(reader& in) {
     head result{in.read_amount(0, max_amount), {}, {}};
     if (in.skip('/')) {
-        if (std::ranges::count(detail::names_of<calendar_unit>, in.peek()) != 0)
+        auto const word = in.peek();
+        if (std::ranges::count(detail::names_of<calendar_unit>, word) != 0)
             in.read(result.unit);
+        else if (!begins_as_a_time(word))
+            in.expected("a time such as 500ms, or day, week or month");
         else
             result.period = in.read_duration(duration(1));
     } else if (in.at_end())

@@ -19,6 +19,8 @@ server_quota_options const& checked(server_quota_options const& options) {
     if (options.stated) {
         detail::check_option("server_quota", "stated.remaining", options.stated->remaining, 0,
                              max_amount);
+        detail::check_option("server_quota", "stated.counted", options.stated->counted, 0,
+                             max_amount);
         detail::check_duration("server_quota", "stated.reset", options.stated->reset, duration(0));
     }
     return options;
@@ -67,28 +69,25 @@ bool server_quota::leave(amount n, ticket t, time_point now) noexcept {
     in_use_ -= n;
     if (known_ || t != period_)
         return false;
-    probing_ -= n;
+    probing_ = std::max<amount>(probing_ - n, 0);
     return true;
 }
 
 bool server_quota::refund(amount n, ticket t, time_point now) noexcept {
     elapse(now);
-    if (!known_ || t != period_)
+    if (!known_)
         return leave(n, t, now);
+    // Each statement about this window has counted the permit as in use, or it was granted after them.
     in_use_ -= n;
     left_ += n;
     return true;
 }
 
 ticket server_quota::merge(ticket a, ticket b, amount n) noexcept {
-    if (known_ || a == b)
-        return std::min(a, b);
     // All permits of one ticket are probes, or none is.
-    if (a == period_)
+    if (!known_ && a == period_ && b != period_)
         probing_ += n;
-    else if (b == period_)
-        probing_ -= n;
-    return a;
+    return std::max(a, b);
 }
 
 void server_quota::begin_period(bool known) noexcept {
@@ -107,20 +106,26 @@ void server_quota::hear(time_point now) noexcept {
     elapse(now);
     auto const stated = options_.stated;
     options_.stated.reset();
-    if (!stated || stated->reset == duration::zero())
+    if (!stated)
         return;
     auto const reset = later(now, stated->reset);
-    auto const left = stated->remaining - in_use_;
-    if (known_ && later(reset, slack) < reset_)
-        return;
-    if (known_ && reset <= later(reset_, slack)) {
+    auto const left = stated->remaining + stated->counted - in_use_;
+    bool const is_same_window =
+        known_ && later(reset, slack) >= reset_ && reset <= later(reset_, slack);
+    bool const is_next_window =
+        known_ && reset > later(reset_, slack) && later(now, slack) >= reset_;
+    if (reset == now) {
+        if (known_)
+            begin_period(false);
+    } else if (!known_ || is_next_window) {
+        begin_period(true);
+        left_ = left;
+        reset_ = reset;
+    } else if (later(reset, slack) >= reset_) {
         left_ = std::min(left_, left);
-        reset_ = std::max(reset_, reset);
-        return;
+        if (is_same_window)
+            reset_ = std::max(reset_, reset);
     }
-    begin_period(true);
-    left_ = left;
-    reset_ = reset;
 }
 
 }  // namespace weir::inline v0_2::policy
