@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(merge_outcomes) {
 
 // The figures are in src/docs/how-to/retries.md.
 BOOST_AUTO_TEST_CASE(find_the_rate_of_a_service) {
-    for (std::size_t const clients : {1, 20}) {
+    for (auto const clients : {std::size_t{1}, std::size_t{20}}) {
         for (duration const latency : {1ms, 100ms, 500ms}) {
             for (int const offered : {200, 800}) {
                 auto const [reached, accepted] = calls_per_second(clients, offered, latency);
