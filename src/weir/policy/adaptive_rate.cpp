@@ -98,7 +98,7 @@ void adaptive_rate::set_rate(double per_second, time_point now) noexcept {
     per_second_ = std::clamp(per_second, options_.least, options_.most);
     token_bucket next(bucket_of(per_second_));
     next.take_over(bucket_, now);
-    bucket_ = std::move(next);
+    bucket_ = next;
 }
 
 }  // namespace weir::inline v0_2::policy

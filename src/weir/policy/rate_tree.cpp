@@ -1,7 +1,6 @@
 #include <weir/policy/rate_tree.hpp>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 

@@ -18,6 +18,7 @@ void store::async_hold(std::string const&, seats_question const&, seats_handler)
     throw std::logic_error("weir: this store does not support seats");
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): a store with messages keeps the pointer
 void store::listen(policy::fed_seats::holder_id const&, std::weak_ptr<seats_listener>) {}
 
 namespace detail {
