@@ -152,21 +152,29 @@ class Change(ProxyTest):
         self.reload(proxy, shop(limit("rate", "3/90s"), limit("other", "9/90s"), write="false"))
         self.assertEqual(put(proxy, "rate", "7/90s")[0], 403)
 
-    def preview(self, proxy, name, rule):
-        status, text = post(proxy, name, "preview", rule)
-        self.assertEqual(status, 200, text)
-        return json.loads(text)
+    def preview(self, proxy, name, rule, requests):
+        """A preview of that many requests: a request is recorded after its response."""
+        found = {}
+
+        def has_all():
+            status, text = post(proxy, name, "preview", rule)
+            self.assertEqual(status, 200, text)
+            found.update(json.loads(text))
+            return found["requests"] >= requests
+
+        wait_until(has_all)
+        return found
 
     def test_a_preview_shows_the_effect_on_the_last_requests(self):
         proxy = self.start_with(shop(limit("a / b%", "2/90s"), limit("key", "3/90s", 'key = "header X"\n')))
         self.assertEqual(self.statuses(proxy, 5, "X: 1\r\n"), [200, 200, 429, 429, 429])
-        found = self.preview(proxy, "a / b%", "4/90s\n")
+        found = self.preview(proxy, "a / b%", "4/90s\n", 5)
         self.assertGreater(found.pop("seconds"), 0)
         self.assertEqual(found, {"requests": 5, "kept": 1,
                                  "now": {"rule": "2/90s", "granted": 2, "rejected": 3, "waited": 0, "p99_wait": 0},
                                  "then": {"rule": "4/90s", "granted": 4, "rejected": 1, "waited": 0, "p99_wait": 0}})
         # The second limit did not reject the other three requests.
-        found = self.preview(proxy, "key", "1/90s")
+        found = self.preview(proxy, "key", "1/90s", 2)
         self.assertEqual((found["requests"], found["now"]["granted"], found["then"]["granted"]), (2, 2, 1))
         # A preview changes nothing.
         self.assertEqual([one["rule"] for one in stats(proxy)["limits"]], ["2/90s", "3/90s"])
@@ -181,7 +189,7 @@ class Change(ProxyTest):
                 self.assertEqual(client.ask("/sleep/300").status, 200)
 
         in_parallel(3, ask)
-        found = self.preview(proxy, "seats", "3 seats")
+        found = self.preview(proxy, "seats", "3 seats", 3)
         self.assertEqual((found["requests"], found["now"]["waited"], found["then"]["waited"]), (3, 2, 0))
         self.assertGreater(found["now"]["p99_wait"], 0.5)
         self.assertEqual(found["then"]["p99_wait"], 0)
@@ -258,11 +266,11 @@ class Change(ProxyTest):
         self.assertFalse(limit_of(proxy, "rate")["previewable"])
         # The record begins when the permission does.
         self.reload(proxy, config)
-        self.assertEqual(self.preview(proxy, "rate", "3/90s")["requests"], 0)
+        self.assertEqual(self.preview(proxy, "rate", "3/90s", 0)["requests"], 0)
         self.statuses(proxy, 1)
         # The address applies at the next start.
         self.reload(proxy, config.replace("127.0.0.1:0", "none"))
-        self.assertEqual(self.preview(proxy, "rate", "3/90s")["requests"], 1)
+        self.assertEqual(self.preview(proxy, "rate", "3/90s", 1)["requests"], 1)
 
     def test_changes_and_reloads_at_the_same_time(self):
         config = shop(limit("rate", "100000/1s"), limit("key", "100000/1s", 'key = "client"\n'))
