@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -20,6 +19,7 @@
 #include <vector>
 
 using namespace std::chrono_literals;
+using support::number_of_trees;
 using support::random_source;
 using support::rate_tree_maker;
 using support::rate_tree_world;
@@ -38,12 +38,6 @@ using weir::policy::tree_node;
 namespace {
 
 constexpr time_point noon{12h};
-
-// How many random trees a test makes: WEIR_TREES of them, or 500.
-std::uint64_t trees() {
-    auto const* const wanted = std::getenv("WEIR_TREES");
-    return wanted ? std::stoull(wanted) : 500;
-}
 
 rate_tree parse(std::string_view text) {
     return rate_tree(rate_tree_options::parse(text));
@@ -113,7 +107,7 @@ BOOST_AUTO_TEST_SUITE(rate_tree_)
 // ---- Against the oracle
 
 BOOST_AUTO_TEST_CASE(it_decides_as_its_words_at_every_nanosecond) {
-    support::for_each_seed(1, trees(), [](random_source& random) {
+    support::for_each_seed(1, number_of_trees(), [](random_source& random) {
         rate_tree_world world(rate_tree_maker(random).make(), noon);
         play(world, random, 250, random.one_in(2));
     });
@@ -121,7 +115,7 @@ BOOST_AUTO_TEST_CASE(it_decides_as_its_words_at_every_nanosecond) {
 
 BOOST_AUTO_TEST_CASE(other_options_keep_what_the_kept_nodes_have) {
     int changed = 0;
-    support::for_each_seed(1, trees(), [&](random_source& random) {
+    support::for_each_seed(1, number_of_trees(), [&](random_source& random) {
         rate_tree_world world(rate_tree_maker(random).make(), noon);
         for (int i = 0; i != 6; ++i) {
             play(world, random, 30, random.one_in(3));
@@ -145,7 +139,7 @@ BOOST_AUTO_TEST_CASE(other_options_keep_what_the_kept_nodes_have) {
 BOOST_AUTO_TEST_CASE(it_keeps_what_it_guarantees) {
     std::int64_t own_grants = 0;
     std::int64_t borrowed = 0;
-    support::for_each_seed(1, trees(), [&](random_source& random) {
+    support::for_each_seed(1, number_of_trees(), [&](random_source& random) {
         rate_tree_world world(rate_tree_maker(random).make(), noon);
         auto const& nodes = world.oracle.nodes();
         auto const& options = world.tree.options().nodes;
@@ -190,7 +184,7 @@ BOOST_AUTO_TEST_CASE(it_keeps_what_it_guarantees) {
 
 // No most limits the waiting request. So the node gets its least, less one request and what its children had saved.
 BOOST_AUTO_TEST_CASE(an_inner_node_gets_its_least_while_a_request_below_it_waits) {
-    support::for_each_seed(1, trees() / 10 + 1, [](random_source& random) {
+    support::for_each_seed(1, number_of_trees() / 10 + 1, [](random_source& random) {
         auto const burst = random.between(1, 4);
         rate_tree_world world(
             {{{.path = "/", .least = rate(9, 10ns), .burst = burst + 12},

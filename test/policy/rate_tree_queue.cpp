@@ -10,13 +10,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 using namespace std::chrono_literals;
+using support::number_of_trees;
 using support::random_source;
 using support::rate_tree_maker;
 using support::rate_tree_queue_world;
@@ -32,11 +32,6 @@ namespace {
 
 constexpr time_point noon{12h};
 
-std::uint64_t trees() {
-    auto const* const wanted = std::getenv("WEIR_TREES");
-    return wanted ? std::stoull(wanted) : 500;
-}
-
 rate_tree parse(std::string_view text) {
     return rate_tree(rate_tree_options::parse(text));
 }
@@ -50,7 +45,7 @@ BOOST_AUTO_TEST_SUITE(rate_tree_queue_)
 
 BOOST_AUTO_TEST_CASE(it_grants_in_the_order_of_its_words) {
     std::int64_t lent = 0;
-    support::for_each_seed(1, trees(), [&](random_source& random) {
+    support::for_each_seed(1, number_of_trees(), [&](random_source& random) {
         rate_tree_queue_world world(rate_tree_maker(random).make());
         bool const charges = random.one_in(3);
         for (int step = 0; step != 200; ++step) {
@@ -218,7 +213,7 @@ void find_leaves(rate_tree_queue& queue, tree_node above, std::vector<tree_node>
 }
 
 BOOST_AUTO_TEST_CASE(no_change_loses_a_request) {
-    support::for_each_seed(1, trees(), [](random_source& random) {
+    support::for_each_seed(1, number_of_trees(), [](random_source& random) {
         rate_tree_queue queue(rate_tree(rate_tree_maker(random).make()));
         std::size_t pushed = 0;
         std::size_t ended = 0;

@@ -13,12 +13,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace support {
+
+/// Returns how many random trees a test makes: WEIR_TREES of them, or 500.
+[[nodiscard]] inline std::uint64_t number_of_trees() {
+    auto const* const wanted = std::getenv("WEIR_TREES");
+    return wanted ? std::stoull(wanted) : 500;
+}
 
 /// Makes a tree of up to 3 levels below the root, with periods from 1 to 120 ns. So an oracle can look at each
 /// nanosecond.

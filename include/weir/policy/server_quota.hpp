@@ -41,7 +41,7 @@ namespace policy {
 /// none of 1,000 requests. It has `probes` 1, one permit per request, and no lost response, and it makes the fields when
 /// it counts the request, less than a second before they arrive.
 ///
-/// Memory: constant, 96 bytes. Each call takes constant time.
+/// Memory: constant, 88 bytes. Each call takes constant time.
 class server_quota {
 public:
     using options_type = server_quota_options;
