@@ -20,6 +20,7 @@
 #include <weir/queue_options.hpp>
 #include <weir/rate.hpp>
 #include <weir/rate_limit_fields.hpp>
+#include <weir/rate_tree.hpp>
 #include <weir/reservation.hpp>
 #include <weir/retry_budget.hpp>
 #include <weir/seats.hpp>

@@ -141,7 +141,7 @@ keys_of_requests::keys_of_requests(config::limit const& c)
     : keys_of_requests(c.key, c.v4_prefix, c.v6_prefix, seed_of_process()) {}
 
 keys_of_requests::keys_of_requests(std::vector<config::key_part> parts)
-    : keys_of_requests(std::move(parts), 32, 64, {}) {}
+    : keys_of_requests(std::move(parts), 32, 64, weir::hash_seed()) {}
 
 std::uint64_t keys_of_requests::client(boost::asio::ip::address const& address) const {
     return weir::client_key(address, v4_prefix_, v6_prefix_);

@@ -1,12 +1,18 @@
 // Measures the cost of a decision in a tree of rates with 100,000 leaves in three levels: a check and, if the permit is
 // free, a grant. Each leaf is asked twice a second, in random order. Floor: the same for a token bucket of each leaf,
-// in an array. A third figure is a grant to one of 10,000 waiting requests. At the end it prints the memory of a leaf.
+// in an array. Then the same by the name of the user, in a limiter: `try_enter` of `rate_tree`, beside `keyed`. Another
+// figure is a grant to one of 10,000 waiting requests. At the end it prints the memory of a leaf.
 
+#include <weir/keyed.hpp>
 #include <weir/policy/bucket.hpp>
 #include <weir/policy/rate_tree.hpp>
-#include <weir/policy/rate_tree_queue.hpp>
+#include <weir/policy/rate_tree_turns.hpp>
+#include <weir/rate_tree.hpp>
+#include <weir/token_bucket.hpp>
 
 #include "support.hpp"
+
+#include <boost/asio/io_context.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +27,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using weir::policy::rate_tree;
-using weir::policy::rate_tree_queue;
 using weir::policy::tree_node;
 
 constexpr std::size_t leaves = 100'000;
@@ -63,7 +68,6 @@ struct forest {
         return tree.try_take(who, 1, now).has_value();
     }
 
-private:
     static weir::rate_tree_options options(std::string const& of_a_leaf) {
         std::string text = "tree / 150000/1s burst 300000";
         for (std::size_t i = 0; i != teams; ++i) {
@@ -100,24 +104,65 @@ void tree_leaf_with_both(benchmark::State& state) {
 }
 BENCHMARK(tree_leaf_with_both);
 
-// A grant to a waiting request, and a new request in its place. All leaves want more than the root can lend.
-void queue_with_waiting(benchmark::State& state) {
-    static rate_tree_queue queue = [] {
+// A limiter asked by names, on the clock of the machine: most requests are rejected.
+struct names {
+    std::vector<std::string> team;
+    std::vector<std::string> user;
+
+    names() {
+        for (std::size_t i = 0; i != leaves; ++i) {
+            team.push_back(std::to_string(i % teams));
+            user.push_back("user-" + std::to_string(i));
+        }
+    }
+};
+names const& all_names() {
+    static names const made;
+    return made;
+}
+void limiter_of_a_tree(benchmark::State& state) {
+    static boost::asio::io_context context;
+    static weir::rate_tree limiter(context, forest::options("most 2/1s burst 5"));
+    auto const& [team, user] = all_names();
+    std::size_t next = 0;
+    for (auto _ : state) {
+        auto const who = order()[next++ % order().size()];
+        benchmark::DoNotOptimize(limiter.try_enter({team[who], user[who]}));
+    }
+}
+BENCHMARK(limiter_of_a_tree);
+void limiter_by_key(benchmark::State& state) {
+    static boost::asio::io_context context;
+    static weir::keyed<std::string, weir::token_bucket> limiter(
+        context, {.rate = {2, 1s}, .burst = 5});
+    auto const& user = all_names().user;
+    std::size_t next = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(limiter.try_enter(user[order()[next++ % order().size()]]));
+}
+BENCHMARK(limiter_by_key);
+
+// A grant to a leaf that waits, and its next request. All leaves want more than the root can lend.
+void turn_of_many(benchmark::State& state) {
+    static auto turns = [] {
         forest all("most 2000/1s burst 5");
-        rate_tree_queue made(std::move(all.tree));
-        for (std::size_t i = 0; i != leaves / 10; ++i)
-            made.push(all.leaf[i], 1, i, all.now);
+        weir::policy::rate_tree_turns made(std::move(all.tree));
+        for (std::size_t i = 0; i != leaves / 10; ++i) {
+            made.open(all.leaf[i]);
+            made.wait(all.leaf[i], 1, false, all.now);
+        }
         return made;
     }();
     static weir::time_point now{3h};
     for (auto _ : state) {
-        auto granted = queue.pop(now);
-        for (; !granted; granted = queue.pop(now))
-            now = std::max(now, queue.next_at());
-        queue.push(granted->asked.leaf, 1, granted->asked.id, now);
+        auto leaf = turns.next(now);
+        for (; !leaf; leaf = turns.next(now))
+            now = std::max(now, turns.next_at());
+        turns.take(*leaf, 1, now);
+        turns.wait(*leaf, 1, false, now);
     }
 }
-BENCHMARK(queue_with_waiting);
+BENCHMARK(turn_of_many);
 
 void floor_bucket(benchmark::State& state) {
     weir::policy::bucket const rule(weir::rate(2, 1s), 5);
@@ -150,8 +195,9 @@ int main(int argc, char** argv) {
         argc, argv,
         {
             {"a leaf with a most, to a bucket", "tree_leaf_with_most", "floor_bucket"},
-            {"of 10,000 that wait, to one at once", "queue_with_waiting", "tree_leaf_with_both"},
+            {"of 10,000 that wait, to one at once", "turn_of_many", "tree_leaf_with_both"},
             {"a leaf with both, to a bucket", "tree_leaf_with_both", "floor_bucket"},
+            {"a limiter by names, to keyed", "limiter_of_a_tree", "limiter_by_key"},
         });
     if (failed == 0) {
         tell_memory("memory of a leaf with a most", with_most());

@@ -1,8 +1,8 @@
 #include <weir/policy/rate_tree.hpp>
-#include <weir/policy/rate_tree_queue.hpp>
 
 #include "support/allocations.hpp"
 #include "support/printing.hpp"
+#include "support/rate_tree_requests.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -14,10 +14,10 @@
 #include <vector>
 
 using namespace std::chrono_literals;
+using support::rate_tree_requests;
 using weir::rate_tree_options;
 using weir::time_point;
 using weir::policy::rate_tree;
-using weir::policy::rate_tree_queue;
 using weir::policy::tree_node;
 
 namespace {
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(without_memory_the_options_remain) {
 }
 
 BOOST_AUTO_TEST_CASE(without_memory_no_request_waits) {
-    rate_tree_queue queue(rate_tree(
+    rate_tree_requests queue(rate_tree(
         rate_tree_options::parse("tree / 9/1s, /a 5/1s burst 2, /a/b 1/1s, /a/* most 1/1s")));
     auto const a = queue.tree().find(rate_tree::root(), "a").value();
     auto const b = queue.tree().find(a, "b").value();

@@ -3,12 +3,14 @@
 #include <weir/amount.hpp>
 #include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/chain/line.hpp>
+#include <weir/detail/chain/operation.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/room/sweep.hpp>
 #include <weir/detail/shares_queue.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -84,6 +86,19 @@ public:
             return nullptr;
         chain_entry* const first = chains_->first();
         return first && (!next || first->number < next->number) ? first : nullptr;
+    }
+    /// The next request or chain of a line.
+    struct first_request {
+        amount count = 0;   // 0 if none waits
+        bool held = false;  // it is a chain that was called or is ready: the line does not grant it
+    };
+    [[nodiscard]] first_request first(time_point now) noexcept {
+        auto const* const next = queue_.next(now);
+        if (auto const* const chain = chain_before(next)) {
+            bool const is_called = chain->op->called.load(std::memory_order_relaxed);
+            return {chain->count, chain->ready || is_called};
+        }
+        return {next ? next->count : 0};
     }
     /// Returns whether no request goes before `e`, whether `e` stands here already or not.
     [[nodiscard]] bool is_first(chain_entry const& e, time_point now) noexcept {

@@ -30,7 +30,7 @@ struct rate_tree_stats {
 
 namespace policy {
 
-class rate_tree_queue;
+class rate_tree_turns;
 
 /// The rule of a rate that the nodes of a tree share: each has a guaranteed share, `least`, and borrows up to a bound,
 /// `most`, while others leave their shares unused.
@@ -107,15 +107,19 @@ public:
     /// Removes a node that `add` has returned, if it has recovered to the state in which it was added and has no keys
     /// below it. Returns whether it did.
     bool forget(tree_node key, time_point now) noexcept;
-    /// Returns whether the options have no node below it.
+    /// Returns whether the options have the node, and no node below it.
     [[nodiscard]] bool is_leaf(tree_node node) const noexcept {
-        return nodes_.kind(node).is_leaf();
+        return nodes_.kind(node).is_used && nodes_.kind(node).is_leaf();
     }
+    /// Returns the properties of all nodes, by `tree_node::kind`.
+    [[nodiscard]] tree_plan const& plan() const noexcept { return nodes_.plan(); }
 
     // Requests at a leaf. They are not const, because they bring the node to `now`.
 
     /// Returns the greatest number of permits that one request can ever be granted.
     [[nodiscard]] amount capacity(tree_node leaf) const noexcept;
+    /// Returns the capacity of all leaves of this kind, also of keys that were not added.
+    [[nodiscard]] amount capacity_of_kind(std::uint32_t kind) const noexcept;
     /// Returns how many permits the leaf could be granted now, at least 0.
     [[nodiscard]] amount remaining(tree_node leaf, time_point now) noexcept;
     /// Returns when `n` permits can be granted, if nothing else is taken before: `now` if they can be granted now,
@@ -138,7 +142,7 @@ public:
     [[nodiscard]] std::size_t heap_bytes() const noexcept { return nodes_.heap_bytes(); }
 
 private:
-    friend class rate_tree_queue;
+    friend class rate_tree_turns;
     using tick = tree_nodes::tick;
 
     // A leaf and all nodes above it.

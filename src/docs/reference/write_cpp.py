@@ -21,7 +21,7 @@ NAMESPACES = ("weir", "weir::testing", "weir::redis", "weir::mysql", "weir::orde
 POLICIES = ("seats sliding_log sliding_window fixed_window token_bucket leaky_bucket smooth_bursty smooth_warming_up adaptive "
             "adaptive_rate calendar_window server_quota penalty any all").split()
 # A program calls the members of these.
-RULES = ("weir::policy::rate_tree", "weir::policy::rate_tree_queue", "weir::policy::tree_node")
+RULES = ("weir::policy::rate_tree", "weir::policy::rate_tree_turns", "weir::policy::tree_node")
 DOXYFILE = """
 INPUT = {headers}
 FILE_PATTERNS = *.hpp

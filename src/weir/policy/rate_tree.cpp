@@ -137,12 +137,16 @@ std::optional<std::size_t> rate_tree::lender(path const& from, amount n, tick t)
 }
 
 amount rate_tree::capacity(tree_node leaf) const noexcept {
-    path const from(nodes_, leaf);
-    auto most = nodes_.kind(leaf).least.burst;
+    return capacity_of_kind(leaf.kind);
+}
+amount rate_tree::capacity_of_kind(std::uint32_t kind) const noexcept {
+    auto const& kinds = plan().kinds;
+    auto most = kinds[kind].least.burst;
     auto below = max_amount;
-    for (std::size_t level = 1; level != from.size(); ++level) {
-        below = std::min(below, nodes_.kind(from[level - 1]).can_borrow());
-        most = std::max(most, std::min(below, nodes_.kind(from[level]).own));
+    for (auto above = kinds[kind].parent; above != tree_kind::none; above = kinds[kind].parent) {
+        below = std::min(below, kinds[kind].can_borrow());
+        most = std::max(most, std::min(below, kinds[above].own));
+        kind = above;
     }
     return most;
 }

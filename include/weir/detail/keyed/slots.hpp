@@ -5,8 +5,8 @@
 #include <weir/detail/keyed/heavy_keys.hpp>
 #include <weir/detail/keyed/line.hpp>
 #include <weir/detail/keyed/states.hpp>
-#include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
+#include <weir/detail/room/line_schedule.hpp>
 #include <weir/detail/room/rule_view.hpp>
 #include <weir/detail/room/watchers.hpp>
 #include <weir/detail/shares_queue.hpp>
@@ -15,8 +15,6 @@
 #include <weir/policy/rule.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
-
-#include <boost/intrusive/set.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -39,9 +37,10 @@ struct shard_options {
 /// The slots of a limiter by key, with the contract of `one_slot`: a table of keys and their states. While a request
 /// waits for a key, or while the key has individual options, its state is in a line, and the table refers to the line.
 template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
-class key_slots {
+class key_slots : public line_schedule<keyed_line<Key, Rule, Queue>> {
 public:
     static constexpr bool is_one = false;
+    static constexpr bool has_turns = false;
     static constexpr bool is_fed = false;
     static constexpr bool ignores_leave = weir::ignores_leave<Rule>();
     using policy_type = rule_view<Rule>;
@@ -107,14 +106,8 @@ public:
                 queueing, handle::from(0), options.rule, options.rule->begin(time_point::min()));
             everyone_->stays = true;
             states_.heap().add(everyone_->state_of_key);
-            lines_.push_back(*everyone_);
+            this->add(*everyone_);
         }
-    }
-    key_slots(key_slots const&) = delete;
-    key_slots& operator=(key_slots const&) = delete;
-    ~key_slots() {
-        while (!lines_.empty())
-            delete &lines_.pop_front();
     }
 
     static void check(queue_options const& queueing) {
@@ -179,58 +172,20 @@ public:
         auto* const l = new line_type(
             queueing, s.where_.key(), s.where_.shared(), std::move(s.where_.own_state()));
         l->epoch = epoch;
-        lines_.push_back(*l);
+        this->add(*l);
         s.where_.put(*l);
         s = slot_of(*l);
         return *l;
     }
     template <class Next>
-    void rest(line_type& l, Next next) noexcept {
+    void rest(line_type& l, time_point, Next next) noexcept {
         if (!l.is_idle())
-            return schedule(l, next(l));
-        schedule(l, never);
+            return this->schedule(l, next(l));
+        this->schedule(l, never);
         if (l.stays)
             return;
-        std::unique_ptr<line_type> const at_end(&l);
-        static_cast<list_hook<in_lines>&>(l).unlink();
+        auto const at_end = this->remove(l);
         states_.find(l.key).put(std::move(l.state_of_key));
-    }
-
-    // Lines with work. The lines that have missed an event come first in the list.
-
-    /// Records that all events up to `epoch` were applied to the line. It is due until `rest`, which may not follow in
-    /// the same call: the events may have made work.
-    void mark_current(line_type& l, std::uint64_t epoch) noexcept {
-        l.epoch = epoch;
-        static_cast<list_hook<in_lines>&>(l).unlink();
-        lines_.push_back(l);
-        make_due(l);
-    }
-    /// The line has work now, until `rest`.
-    void make_due(line_type& l) noexcept { schedule(l, time_point::min()); }
-    template <class F>
-    void each_outdated(std::uint64_t epoch, int& budget, F f) noexcept {
-        for (; budget > 0 && has_outdated(epoch); --budget)
-            f(lines_.front());
-    }
-    template <class F>
-    void each_due(time_point now, int& budget, F f) noexcept {
-        for (; budget > 0 && !due_.empty() && due_.begin()->at <= now; --budget)
-            f(*due_.begin());
-    }
-    [[nodiscard]] bool is_work_due(std::uint64_t epoch) const noexcept {
-        return has_outdated(epoch);
-    }
-    template <class Next>
-    [[nodiscard]] time_point next_at(Next) const noexcept {
-        return due_.empty() ? never : due_.begin()->at;
-    }
-    template <class F>
-    void each_line(F f) noexcept {
-        for (auto* l = lines_.empty() ? nullptr : &lines_.front(); l; l = lines_.after(*l)) {
-            f(*l);
-            schedule(*l, never);
-        }
     }
 
     // Counts.
@@ -315,27 +270,12 @@ private:
         timed_ = timed_ || rule.timed();
         times_leave_ = times_leave_ || weir::times_leave(rule);
     }
-    [[nodiscard]] bool has_outdated(std::uint64_t epoch) const noexcept {
-        return !lines_.empty() && lines_.front().epoch != epoch;
-    }
-    void schedule(line_type& l, time_point at) noexcept {
-        if (l.is_scheduled && l.at == at)
-            return;
-        if (l.is_scheduled)
-            due_.erase(due_.iterator_to(l));
-        l.at = at;
-        l.is_scheduled = at != never;
-        if (l.is_scheduled)
-            due_.insert(l);
-    }
 
     bool timed_;
     bool times_leave_;
     bool has_keys_;  // false if all share one line
     line_type* everyone_ = nullptr;
     states_type states_;
-    list<line_type, in_lines> lines_;
-    boost::intrusive::multiset<line_type, boost::intrusive::base_hook<due_hook>> due_;
     heavy_keys<Key> heavy_;
 };
 

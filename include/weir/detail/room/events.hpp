@@ -130,10 +130,15 @@ public:
             this->examine(l, now, budget);
         });
         parts().deadlines.expire(now, budget, [&](operation& op) { this->expire(op, now); });
-        slots().each_due(now, budget, [&](line_type& l) {
+        auto const serve_line = [&](line_type& l) {
             event const here(*this, &l, now);
             this->serve(l, now, budget);
-        });
+        };
+        if constexpr (Slots::has_turns) {
+            if (!this->pause().is_on(now))
+                slots().each_turn(now, budget, serve_line);
+        }
+        slots().each_due(now, budget, serve_line);
         of_drains().serve(this->is_idle(), budget, this->outbox());
         of_watchers().serve(this->seen_by_watchers(), now, budget, this->outbox());
     }
@@ -148,6 +153,8 @@ public:
         n.next = std::min(
             {slots().next_at([&](line_type& l) { return this->next_event(l, now); }),
              parts().deadlines.next(), of_watchers().next_event(this->seen_by_watchers()), never});
+        if constexpr (Slots::has_turns)
+            n.next = std::min(n.next, std::max(slots().next_turn(), this->pause().from(now)));
         if constexpr (base::is_fed) {
             n.next = std::min(n.next, this->policy().next_command(what_waits(now), now));
             if (this->pause().is_on(now) && this->waiting() != 0)

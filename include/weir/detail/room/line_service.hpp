@@ -10,9 +10,7 @@
 #include <weir/time.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <optional>
 
 namespace weir::inline v0_2::detail {
 
@@ -69,7 +67,7 @@ protected:
         time_point now_;
     };
     void rest(line_type& l, time_point now) noexcept {
-        slots().rest(l, [&](line_type& one) {
+        slots().rest(l, now, [&](line_type& one) {
             return one.is_sweeping() ? now : next_event(one, now);
         });
     }
@@ -77,8 +75,8 @@ protected:
     /// the caller must not wait for that.
     void expedite(line_type& l, time_point now) noexcept {
         if constexpr (!base::is_one) {
-            auto const n = first_asks_for(l, now);
-            if (n && ready_at(slots().slot_of(l), *n, 0, now) <= now)
+            auto const first = l.first(now);
+            if (is_granted_here(first) && ready_at(slots().slot_of(l), first.count, 0, now) <= now)
                 slots().make_due(l);
         }
     }
@@ -140,11 +138,12 @@ protected:
     /// Returns when work is due in a line, except deadlines.
     [[nodiscard]] time_point next_event(line_type& l, time_point now) noexcept {
         auto const at = l.next_event(now);
-        auto const n = first_asks_for(l, now);
-        return n ? std::min(at, wake_time(slots().slot_of(l).policy(), this->pause(), *n,
-                                          parts().deadlines.next(), this->queueing().tolerance, now,
-                                          last_alarm_))
-                 : at;
+        auto const first = l.first(now);
+        if (!is_granted_here(first))
+            return at;
+        return std::min(
+            at, wake_time(slots().slot_of(l).policy(), this->pause(), first.count,
+                          parts().deadlines.next(), this->queueing().tolerance, now, last_alarm_));
     }
     /// `last_alarm`: as in `wakeup`.
     void remember_alarm(time_point last_alarm) noexcept { last_alarm_ = last_alarm; }
@@ -164,16 +163,9 @@ protected:
     }
 
 private:
-    // Returns for how many permits the first request of a line waits; nothing if there is none, or if the line does not
-    // grant it: a chain that is called or ready.
-    [[nodiscard]] static std::optional<amount> first_asks_for(line_type& l,
-                                                              time_point now) noexcept {
-        auto const* const head = l.next(now);
-        if (auto const* const chain = l.chain_before(head)) {
-            bool const is_called = chain->op->called.load(std::memory_order_relaxed);
-            return chain->ready || is_called ? std::nullopt : std::optional(chain->count);
-        }
-        return head ? std::optional(head->count) : std::nullopt;
+    [[nodiscard]] static bool is_granted_here(
+        typename line_type::first_request const& first) noexcept {
+        return first.count != 0 && !first.held;
     }
     // Returns the reason for which a request leaves when its deadline has passed. If a walk that holds the grants has
     // not come to it yet, that is the reason of the walk. But its grant time does not count: it could have been granted

@@ -28,15 +28,17 @@ namespace weir::inline v0_2::detail {
 /// | `s.line_of(op)`, `s.bind(op, line)` | the line of a waiting operation; `bind` sets it                            |
 /// | `s.has_place(slot, now, who...)`    | store the slot unless it is stored; false if there is no space             |
 /// | `s.open(slot, options, epoch)`      | the line of a stored slot, made if needed. May throw, without an effect    |
-/// | `s.rest(line, next)`                | after an event: give the line up, or schedule it for `next(line)`          |
+/// | `s.rest(line, now, next)`           | after an event: give the line up, or schedule it for `next(line)`          |
 /// | `s.each_outdated`, `s.each_due`     | call `f(line)` for lines with work, until the budget is spent              |
 /// | `s.is_work_due`, `s.next_at`        | whether a line has work without regard to time; when one has work          |
+/// | `s.each_turn`, `s.next_turn`        | `has_turns`: like `each_due` and `next_at`, for lines that share permits    |
 /// | `s.retain(key)`, `s.release(key)`   | count the permit objects that carry this key                               |
 /// | `s.count`, `s.count_rejection`      | count a newcomer; a rejection after that                                   |
 template <limiting_policy Policy, class Queue = any_queue>
 class one_slot {
 public:
     static constexpr bool is_one = true;
+    static constexpr bool has_turns = false;
     static constexpr bool is_fed = fed_policy<Policy>;
     static constexpr bool ignores_leave = false;
     using policy_type = Policy;
@@ -95,7 +97,7 @@ public:
     }
 
     template <class Next>
-    static void rest(line_type&, Next) noexcept {}
+    static void rest(line_type&, time_point, Next) noexcept {}
     static void mark_current(line_type& l, std::uint64_t epoch) noexcept { l.epoch = epoch; }
     template <class F>
     void each_outdated(std::uint64_t, int&, F f) noexcept {

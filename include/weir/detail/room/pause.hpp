@@ -31,7 +31,7 @@ public:
     }
 
     // The results of a policy if it grants nothing before the end of the pause. The policy is asked as of that end,
-    // since it frees permits until then.
+    // since it frees permits until then; a policy whose time never goes back is asked as of now.
 
     /// Returns when `n` permits can be granted after `ahead` other permits.
     template <class Policy>
@@ -39,7 +39,10 @@ public:
                                       time_point now) const noexcept {
         if (!is_on(now)) [[likely]]
             return policy.ready_at(n, ahead, now);
-        return end_ >= never ? never : std::max(policy.ready_at(n, ahead, end_), end_);
+        if (end_ >= never)
+            return never;
+        constexpr bool has_own_time = requires { Policy::time_never_goes_back; };
+        return std::max(policy.ready_at(n, ahead, has_own_time ? now : end_), end_);
     }
     /// Returns how many permits can be granted now.
     template <class Policy>

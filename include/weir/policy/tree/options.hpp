@@ -36,7 +36,7 @@ struct rate_tree_node {
     std::optional<amount> most_burst = {};
 
     /// The part of the permits that its parent or a higher node lends to waiting requests, beside the other children of
-    /// its parent: 1 to 32. By default it is 1. Only `rate_tree_queue` uses it.
+    /// its parent: 1 to 32. By default it is 1. Only `rate_tree_turns` uses it.
     std::optional<amount> weight = {};
 
     /// Only for `*`: the greatest number of keys below one parent, 1 to 1,048,576. If `*` has a `least`, the parent

@@ -1,8 +1,7 @@
-#include <weir/policy/rate_tree_queue.hpp>
-
 #include "support/printing.hpp"
 #include "support/random.hpp"
-#include "support/rate_tree_queue_world.hpp"
+#include "support/rate_tree_requests.hpp"
+#include "support/rate_tree_turns_world.hpp"
 #include "support/rate_tree_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -19,13 +18,13 @@ using namespace std::chrono_literals;
 using support::number_of_trees;
 using support::random_source;
 using support::rate_tree_maker;
-using support::rate_tree_queue_world;
+using support::rate_tree_requests;
+using support::rate_tree_turns_world;
 using weir::amount;
 using weir::duration;
 using weir::rate_tree_options;
 using weir::time_point;
 using weir::policy::rate_tree;
-using weir::policy::rate_tree_queue;
 using weir::policy::tree_node;
 
 namespace {
@@ -41,12 +40,14 @@ tree_node at(rate_tree const& tree, std::string const& name) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(rate_tree_queue_)
+BOOST_AUTO_TEST_SUITE(rate_tree_turns_)
 
 BOOST_AUTO_TEST_CASE(it_grants_in_the_order_of_its_words) {
     std::int64_t lent = 0;
     support::for_each_seed(1, number_of_trees(), [&](random_source& random) {
-        rate_tree_queue_world world(rate_tree_maker(random).make());
+        rate_tree_turns_world world(rate_tree_maker(random).make());
+        if (random.one_in(2))
+            world.keep_open();
         bool const charges = random.one_in(3);
         for (int step = 0; step != 200; ++step) {
             auto const leaf = world.some_leaf(random);
@@ -72,8 +73,8 @@ BOOST_AUTO_TEST_CASE(it_grants_in_the_order_of_its_words) {
 // ---- Shares
 
 BOOST_AUTO_TEST_CASE(waiting_children_borrow_by_their_weights) {
-    rate_tree_queue queue(parse("tree / 100/1s burst 10, /a 30/1s burst 2, /a/* most 90/1s, "
-                                "/b most 90/1s weight 3, /c most 10/1s burst 1 weight 32"));
+    rate_tree_requests queue(parse("tree / 100/1s burst 10, /a 30/1s burst 2, /a/* most 90/1s, "
+                                   "/b most 90/1s weight 3, /c most 10/1s burst 1 weight 32"));
     auto const a = at(queue.tree(), "a");
     std::vector<tree_node> const leaves{
         queue.add(a).value(), queue.add(a).value(), at(queue.tree(), "b"), at(queue.tree(), "c")};
@@ -96,7 +97,7 @@ BOOST_AUTO_TEST_CASE(waiting_children_borrow_by_their_weights) {
 }
 
 BOOST_AUTO_TEST_CASE(a_request_that_left_gains_nothing) {
-    rate_tree_queue queue(parse("tree / 10/1s burst 2, /a most 10/1s, /b most 10/1s"));
+    rate_tree_requests queue(parse("tree / 10/1s burst 2, /a most 10/1s, /b most 10/1s"));
     auto const a = at(queue.tree(), "a");
     auto const b = at(queue.tree(), "b");
     queue.push(a, 1, 0, noon);
@@ -114,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_request_that_left_gains_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(a_newcomer_does_not_overtake_a_turn) {
-    rate_tree_queue queue(
+    rate_tree_requests queue(
         parse("tree / 10/1s burst 9, /a 2/1s burst 1, /b most 10/1s burst 9, /c most 10/1s"));
     auto const a = at(queue.tree(), "a");
     auto const b = at(queue.tree(), "b");
@@ -135,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_newcomer_does_not_overtake_a_turn) {
 }
 
 BOOST_AUTO_TEST_CASE(a_leaf_that_its_most_stops_is_passed_over) {
-    rate_tree_queue queue(parse("tree / 10/1s burst 9, /a most 1/10s burst 1, /b most 10/1s"));
+    rate_tree_requests queue(parse("tree / 10/1s burst 9, /a most 1/10s burst 1, /b most 10/1s"));
     auto const a = at(queue.tree(), "a");
     auto const b = at(queue.tree(), "b");
     BOOST_TEST(queue.try_take(a, 1, noon).has_value());
@@ -150,8 +151,8 @@ BOOST_AUTO_TEST_CASE(a_leaf_that_its_most_stops_is_passed_over) {
 }
 
 BOOST_AUTO_TEST_CASE(many_children_do_not_delay_a_turn) {
-    rate_tree_queue queue(parse("tree / 1001/1s burst 600, /b most 10000/1s burst 5000, "
-                                "/* 1/1s burst 1 keys 500"));
+    rate_tree_requests queue(parse("tree / 1001/1s burst 600, /b most 10000/1s burst 5000, "
+                                   "/* 1/1s burst 1 keys 500"));
     auto now = noon;
     for (int i = 0; i != 500; ++i, now += 1ms)
         static_cast<void>(queue.charge(queue.add(rate_tree::root()).value(), 1, now));
@@ -171,7 +172,7 @@ BOOST_AUTO_TEST_CASE(many_children_do_not_delay_a_turn) {
 // ---- Options
 
 BOOST_AUTO_TEST_CASE(requests_wait_on_after_a_change) {
-    rate_tree_queue queue(
+    rate_tree_requests queue(
         parse("tree / 10/1s burst 9, /a most 10/1s, /b most 10/1s, /c most 10/1s"));
     auto const leaf = [&](char const* name) { return at(queue.tree(), name); };
     BOOST_TEST(queue.try_take(leaf("a"), 9, noon).has_value());
@@ -201,7 +202,7 @@ BOOST_AUTO_TEST_CASE(requests_wait_on_after_a_change) {
 }
 
 // Adds the leaves below a node, and one key wherever there may be another.
-void find_leaves(rate_tree_queue& queue, tree_node above, std::vector<tree_node>& leaves) {
+void find_leaves(rate_tree_requests& queue, tree_node above, std::vector<tree_node>& leaves) {
     if (queue.tree().is_leaf(above))
         leaves.push_back(above);
     for (auto const* name : {"a", "b", "c"}) {
@@ -214,7 +215,7 @@ void find_leaves(rate_tree_queue& queue, tree_node above, std::vector<tree_node>
 
 BOOST_AUTO_TEST_CASE(no_change_loses_a_request) {
     support::for_each_seed(1, number_of_trees(), [](random_source& random) {
-        rate_tree_queue queue(rate_tree(rate_tree_maker(random).make()));
+        rate_tree_requests queue(rate_tree(rate_tree_maker(random).make()));
         std::size_t pushed = 0;
         std::size_t ended = 0;
         auto now = noon;
@@ -243,7 +244,7 @@ BOOST_AUTO_TEST_CASE(no_change_loses_a_request) {
 }
 
 BOOST_AUTO_TEST_CASE(a_key_with_requests_is_not_forgotten) {
-    rate_tree_queue queue(parse("tree / 1/1s burst 1, /a most 1/1s, /* most 1/1s"));
+    rate_tree_requests queue(parse("tree / 1/1s burst 1, /a most 1/1s, /* most 1/1s"));
     auto const key = queue.add(rate_tree::root()).value();
     BOOST_TEST(queue.try_take(at(queue.tree(), "a"), 1, noon).has_value());
     auto const place = queue.push(key, 1, 1, noon);
@@ -253,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_key_with_requests_is_not_forgotten) {
 }
 
 BOOST_AUTO_TEST_CASE(a_tree_of_one_node_is_a_line) {
-    rate_tree_queue queue(parse("tree / 1/1s burst 2"));
+    rate_tree_requests queue(parse("tree / 1/1s burst 2"));
     auto const root = rate_tree::root();
     BOOST_TEST(queue.try_take(root, 2, noon).has_value());
     queue.push(root, 2, 1, noon);

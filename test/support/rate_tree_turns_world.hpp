@@ -1,10 +1,9 @@
 #pragma once
 
-#include <weir/policy/rate_tree_queue.hpp>
-
 #include "support/printing.hpp"
 #include "support/random.hpp"
 #include "support/rate_tree_oracle.hpp"
+#include "support/rate_tree_requests.hpp"
 #include "support/rate_tree_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -22,7 +21,7 @@
 
 namespace support {
 
-/// The turns of `policy::rate_tree_queue` from their words: each question looks at all nodes. A weight w counts as 12 / w.
+/// The turns of `policy::rate_tree_turns` from their words: each question looks at all nodes. A weight w counts as 12 / w.
 class rate_tree_turns_oracle {
 public:
     rate_tree_turns_oracle(rate_tree_oracle& permits, weir::rate_tree_options const& options)
@@ -166,12 +165,14 @@ private:
 };
 
 /// A queue beside its oracle: each call goes to both, and checks that they agree.
-class rate_tree_queue_world {
+class rate_tree_turns_world {
 public:
-    explicit rate_tree_queue_world(weir::rate_tree_options const& options)
+    explicit rate_tree_turns_world(weir::rate_tree_options const& options)
         : world_(options, weir::time_point(std::chrono::hours(12))),
           turns_(world_.oracle, options),
           queue_(with_all_keys()) {}
+    /// Leaves stay open when no request waits in them.
+    void keep_open() { queue_.keep_open(); }
 
     [[nodiscard]] std::size_t some_leaf(random_source& random) const {
         return world_.some_leaf(random);
@@ -291,9 +292,9 @@ private:
 
     rate_tree_world world_;
     rate_tree_turns_oracle turns_;
-    weir::policy::rate_tree_queue queue_;
+    rate_tree_requests queue_;
     std::uint64_t last_id_ = 0;
-    std::map<std::uint64_t, std::pair<std::size_t, weir::policy::rate_tree_queue::place>> places_;
+    std::map<std::uint64_t, std::pair<std::size_t, rate_tree_requests::place>> places_;
     std::vector<rate_tree_world::grant> grants_;
     std::int64_t lent_ = 0;
 };

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <weir/detail/room.hpp>
+#include <weir/detail/tree/path.hpp>
+#include <weir/detail/tree/slots.hpp>
+#include <weir/policy/rate_tree.hpp>
+#include <weir/time.hpp>
+
+#include <cstddef>
+#include <optional>
+
+namespace weir::inline v0_2::detail {
+
+/// The room of a limiter by a tree of rates, with the functions that concern the tree.
+class tree_room : public room<tree_slots> {
+    using base = room<tree_slots>;
+    using base::slots;
+
+public:
+    using base::base;
+
+    /// Changes the options. Throws `std::invalid_argument` and `std::bad_alloc`, without an effect.
+    void configure(rate_tree_options const& options, time_point now) {
+        slots().configure(options, now);
+        base::reprice();
+    }
+    [[nodiscard]] rate_tree_options const& options() const noexcept {
+        return slots().tree().options();
+    }
+    [[nodiscard]] std::size_t keys() const noexcept { return slots().size(); }
+    /// Returns nothing if the tree has no such node now.
+    [[nodiscard]] std::optional<rate_tree_stats> stats_of(tree_lookup const& who,
+                                                          time_point now) noexcept {
+        return slots().stats(who, now);
+    }
+    /// Cancels all requests that wait in a leaf.
+    void cancel_leaf(tree_lookup const& who, time_point now) noexcept {
+        auto* const l = this->find(who).line();
+        if (!l)
+            return;
+        event const here(*this, l, now);
+        line_events::cancel_all(*l, this->parts());
+    }
+};
+
+}  // namespace weir::inline v0_2::detail

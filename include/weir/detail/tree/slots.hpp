@@ -1,0 +1,274 @@
+#pragma once
+
+#include <weir/amount.hpp>
+#include <weir/detail/any_queue.hpp>
+#include <weir/detail/keyed/line.hpp>
+#include <weir/detail/operation.hpp>
+#include <weir/detail/room/line_schedule.hpp>
+#include <weir/detail/room/watchers.hpp>
+#include <weir/detail/shares_queue.hpp>
+#include <weir/detail/tree/keys.hpp>
+#include <weir/detail/tree/path.hpp>
+#include <weir/error.hpp>
+#include <weir/permit.hpp>
+#include <weir/policy/policy.hpp>
+#include <weir/policy/rate_tree.hpp>
+#include <weir/policy/rate_tree_turns.hpp>
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace weir::inline v0_2::detail {
+
+/// The line of a leaf of a tree of rates, which exists while a request waits there.
+struct tree_line : scheduled_line<any_queue> {
+    tree_line(queue_options const& queueing, policy::tree_node n, std::uint64_t w)
+        : scheduled_line<any_queue>(queueing), leaf(n), word(w) {}
+
+    policy::tree_node leaf;
+    std::uint64_t word;  // see `tree_keys`
+    bool is_settled =
+        true;  // false after permits were taken, until the first request is known again
+};
+
+/// The slots of a limiter by a tree of rates, with the contract of `one_slot`: one for each leaf. Their states depend on
+/// each other, and so does the order in which their lines are served: `rate_tree_turns` decides on it. It is told the
+/// first request of each line in `rest`.
+class tree_slots : public line_schedule<tree_line> {
+    using keys = tree_keys<tree_line>;
+    using node = policy::tree_node;
+
+public:
+    static constexpr bool is_one = false;
+    static constexpr bool has_turns = true;
+    static constexpr bool is_fed = false;
+    static constexpr bool ignores_leave = true;
+    using options_type = rate_tree_options;
+    using queue_type = any_queue;
+    using line_type = tree_line;
+    using watchers_type = no_watchers;
+
+    /// A leaf, seen as a policy. A leaf that the options have no longer grants nothing.
+    class leaf_policy {
+    public:
+        static constexpr bool time_never_goes_back = true;
+
+        [[nodiscard]] amount capacity() const noexcept { return capacity_; }
+        [[nodiscard]] amount remaining(time_point now) const noexcept {
+            return at_ ? all_->turns_.remaining(*at_, now) : capacity_;
+        }
+        [[nodiscard]] amount debt(time_point now) const noexcept {
+            return at_ ? all_->turns_.stats(*at_, now).debt : 0;
+        }
+        /// Known only for the first request of a line, since others go on meanwhile.
+        [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
+            if (!at_ || ahead != 0 || n > capacity_ || (line_ && !line_->is_settled))
+                return unknown;
+            return n == 0 ? now : all_->turns_.ready_at(*at_, n, now);
+        }
+        ticket take(amount n, time_point now) const noexcept {
+            if (line_)
+                line_->is_settled = false;
+            ++all_->taken_;
+            return at_ ? all_->turns_.take(*at_, n, now) : ticket();
+        }
+        bool leave(amount, ticket, time_point) const noexcept { return false; }
+        bool refund(amount n, ticket t, time_point now) const noexcept {
+            return at_ && all_->turns_.refund(*at_, n, t, now);
+        }
+        /// A refund of permits that came from two lenders goes to the higher one, since both have given them.
+        [[nodiscard]] ticket merge(ticket a, ticket b, amount) const noexcept {
+            return std::max(a, b);
+        }
+
+    private:
+        friend tree_slots;
+        tree_slots* all_ = nullptr;
+        std::optional<node> at_;  // if it is a leaf
+        amount capacity_ = 0;
+        line_type* line_ = nullptr;
+    };
+    using policy_type = leaf_policy;
+
+    /// A leaf. A key that is not stored yet has its kind only.
+    class slot {
+    public:
+        explicit operator bool() const noexcept { return policy_.at_.has_value(); }
+        [[nodiscard]] leaf_policy policy() const noexcept { return policy_; }
+        [[nodiscard]] line_type* line() const noexcept { return policy_.line_; }
+        [[nodiscard]] std::uint64_t key() const noexcept { return word_; }
+
+    private:
+        friend tree_slots;
+        leaf_policy policy_;
+        std::uint64_t word_ = 0;
+    };
+
+    tree_slots(options_type const& options, queue_options const&)
+        : turns_(policy::rate_tree(options)), keys_(turns_) {}
+
+    static void check(queue_options const& queueing) {
+        if (queueing.order == queue_order::shares)
+            throw std::invalid_argument(
+                "weir::queue_options: trees of rates do not support the order shares");
+    }
+    static void check_change(queue_options const&, queue_options const&) noexcept {}
+    static void begin(time_point) noexcept {}
+
+    [[nodiscard]] static shares_queue* accounts() noexcept { return nullptr; }
+    [[nodiscard]] static bool timed() noexcept { return true; }
+    [[nodiscard]] static bool times_leave() noexcept { return false; }
+
+    // Slots and lines.
+
+    [[nodiscard]] slot find(tree_lookup const& who) const noexcept {
+        auto const found = keys_.find(who.path);
+        if (found.at)
+            return slot_at(*found.at);
+        slot s = nothing();
+        if (found.kind == policy::tree_kind::none)
+            s.policy_.capacity_ = max_amount;  // `has_place` rejects it
+        else if (turns_.tree().plan().kinds[found.kind].is_leaf())
+            s.policy_.capacity_ = turns_.tree().capacity_of_kind(found.kind);
+        return s;
+    }
+    [[nodiscard]] slot find(permit_origin from) const noexcept {
+        auto const at = keys_.node_of(from.key);
+        return at ? slot_at(*at) : nothing();
+    }
+    [[nodiscard]] slot slot_of(line_type& l) const noexcept {
+        auto const at = keys_.node_of(l.word);
+        auto s = at ? slot_at(*at) : nothing();
+        s.policy_.line_ = &l;
+        return s;
+    }
+    [[nodiscard]] static line_type& line_of(operation const& op) noexcept {
+        return *static_cast<line_type*>(static_cast<keyed_operation const&>(op).line);
+    }
+    static void bind(operation& op, line_type& l) noexcept {
+        static_cast<keyed_operation&>(op).line = &l;
+    }
+
+    [[nodiscard]] bool has_place(slot& s, time_point now, tree_lookup const& who) noexcept {
+        if (s)
+            return true;
+        auto const kind = keys_.find(who.path).kind;
+        if (kind == policy::tree_kind::none || !turns_.tree().plan().kinds[kind].is_leaf())
+            return false;
+        if (auto const at = keys_.insert(who.path, now))
+            s = slot_at(*at);
+        return static_cast<bool>(s);
+    }
+    /// The key of a permit stays stored, unless the options have it no longer.
+    [[nodiscard]] static bool has_place(slot const& s, time_point, permit_origin) noexcept {
+        return static_cast<bool>(s);
+    }
+    [[nodiscard]] line_type& open(slot& s, queue_options const& queueing, std::uint64_t epoch) {
+        if (auto* const l = s.line())
+            return *l;
+        auto const at = *s.policy_.at_;
+        auto made = std::make_unique<line_type>(queueing, at, s.word_);
+        turns_.open(at);
+        auto& l = *made.release();
+        l.epoch = epoch;
+        this->add(l);
+        keys_.of(at).line = s.policy_.line_ = &l;
+        return l;
+    }
+    template <class Next>
+    void rest(line_type& l, time_point now, Next next) noexcept {
+        bool const is_used = keys_.node_of(l.word).has_value();
+        auto const first = l.first(now);
+        l.is_settled = true;
+        if (is_used)
+            turns_.wait(l.leaf, first.count, first.held, now);
+        if (!l.is_idle())
+            return this->schedule(l, next(l));
+        auto const at_end = this->remove(l);
+        if (!is_used)
+            return;
+        turns_.close(l.leaf, now);
+        keys_.of(l.leaf).line = nullptr;
+    }
+
+    // Lines in turn.
+
+    /// Calls `f(line)` for each line whose first request can be granted, until the budget is spent.
+    template <class F>
+    void each_turn(time_point now, int& budget, F f) noexcept {
+        for (std::optional<node> last; budget > 0; --budget) {
+            auto const next = turns_.next(now);
+            if (!next || (next == last && taken_ == 0))
+                return;
+            last = next;
+            taken_ = 0;
+            f(*keys_.of(*next).line);
+        }
+    }
+    [[nodiscard]] time_point next_turn() const noexcept { return turns_.next_at(); }
+
+    // Counts.
+
+    void retain(std::uint64_t key) noexcept { count_permits(key, 1); }
+    void release(std::uint64_t key) noexcept { count_permits(key, -1); }
+    static void count(slot const&, bool, tree_lookup const&) noexcept {}
+    static void count_rejection(line_type const&, error_code) noexcept {}
+
+    // The tree.
+
+    [[nodiscard]] policy::rate_tree const& tree() const noexcept { return turns_.tree(); }
+    [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
+    [[nodiscard]] std::optional<rate_tree_stats> stats(tree_lookup const& who,
+                                                       time_point now) noexcept {
+        auto const at = keys_.find(who.path).at;
+        return at ? std::optional(turns_.stats(*at, now)) : std::nullopt;
+    }
+    /// Changes the options. The caller must examine all requests again. Throws `std::invalid_argument` and
+    /// `std::bad_alloc`, without an effect.
+    void configure(options_type const& options, time_point now) {
+        policy::tree_plan const next(options, &turns_.tree().plan());
+        keys_.reserve(next);
+        std::vector<node> to_open;
+        this->visit_lines([&](line_type& l) {
+            if (keys_.node_of(l.word))
+                to_open.push_back(l.leaf);
+        });
+        turns_.configure(options, to_open, now);
+        keys_.forget_removed();
+    }
+
+private:
+    [[nodiscard]] slot nothing() const noexcept {
+        slot s;
+        s.policy_.all_ = const_cast<tree_slots*>(this);  // like a pointer
+        return s;
+    }
+    [[nodiscard]] slot slot_at(node at) const noexcept {
+        auto s = nothing();
+        s.word_ = keys_.word_of(at);
+        if (!turns_.tree().is_leaf(at))
+            return s;
+        s.policy_.at_ = at;
+        s.policy_.capacity_ = turns_.tree().capacity(at);
+        s.policy_.line_ = const_cast<keys&>(keys_).of(at).line;
+        return s;
+    }
+    void count_permits(std::uint64_t word, int more) noexcept {
+        if (auto const at = keys_.node_of(word))
+            keys_.of(*at).permits += static_cast<std::uint32_t>(more);
+    }
+
+    policy::rate_tree_turns turns_;
+    keys keys_;
+    int taken_ = 0;
+};
+
+}  // namespace weir::inline v0_2::detail
