@@ -60,7 +60,8 @@ namespace weir::inline v0_2 {
 /// Keys: a key of `*` is like a new one as soon as it has recovered. It is forgotten then, unless a permit of it exists
 /// or a request waits there. Each new key checks 8 others, and 72 if there is no place.
 ///
-/// Memory: a key with a `most` takes 16 bytes of state and about 60 for its name; see `policy::rate_tree`. A line of
+/// Memory: a key takes 16 to 52 bytes of state, see `policy::rate_tree`, and about 85 for its name and its places in
+/// tables, if the name has at most 15 bytes. A line of
 /// about 320 bytes exists only while a request waits in the leaf, and as long its turns, about 430 bytes in three levels.
 ///
 /// Locks: the whole tree has one lock, because each grant takes permits from all nodes above the leaf.

@@ -18,7 +18,7 @@
 namespace weir::inline v0_2::policy {
 
 /// A `rate_tree`, and the turns of the leaves in which requests wait for its permits. The caller keeps the requests of
-/// each leaf in an order of its own, and states how many permits the first of them asks for.
+/// each leaf in any order, and states how many permits the first of them asks for.
 ///
 /// The first request of a leaf is granted
 /// 1. as soon as the leaf has saved the permits;

@@ -21,14 +21,14 @@ namespace weir::inline v0_2::detail {
 /// The keys of a tree of rates: their names, and what the limiter knows of each leaf. A key is forgotten when its node
 /// has recovered and nothing refers to it.
 ///
-/// Memory: 48 bytes for a key, and 12 on average for its place in the table; a name of 16 bytes or more has a block of
-/// its own.
+/// Memory: 48 bytes for a key, and 12 on average for its place in the table; a name of 16 bytes or more also takes a
+/// block.
 template <class Line>
 class tree_keys {
 public:
     using node = policy::tree_node;
 
-    /// What is known of a node.
+    /// The data of a node beside its permits.
     struct entry {
         std::string name;           // of a key
         std::uint32_t parent = 0;   // the number of its parent

@@ -40,8 +40,8 @@ struct tree_line : scheduled_line<any_queue> {
 };
 
 /// The slots of a limiter by a tree of rates, with the contract of `one_slot`: one for each leaf. Their states depend on
-/// each other, and so does the order in which their lines are served: `rate_tree_turns` decides on it. It is told the
-/// first request of each line in `rest`.
+/// each other, and so does the order in which their lines are served: `rate_tree_turns` decides on it. `rest` states
+/// the first request of each line to it.
 class tree_slots : public line_schedule<tree_line> {
     using keys = tree_keys<tree_line>;
     using node = policy::tree_node;
@@ -68,7 +68,7 @@ public:
         [[nodiscard]] amount debt(time_point now) const noexcept {
             return at_ ? all_->turns_.stats(*at_, now).debt : 0;
         }
-        /// Known only for the first request of a line, since others go on meanwhile.
+        /// Known only for the first request of a line, since the requests of other leaves take permits meanwhile.
         [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
             if (!at_ || ahead != 0 || n > capacity_ || (line_ && !line_->is_settled))
                 return unknown;
