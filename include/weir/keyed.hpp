@@ -612,6 +612,8 @@ public:
     }
 
 private:
+    friend detail::state_access;
+
     [[nodiscard]] static keyed_stats stats_of(room const& r, time_point now) noexcept {
         return {.total = r.stats(now), .keys = r.keys()};
     }
@@ -634,7 +636,14 @@ private:
                      [&](auto const& bounds, bool all_share_one) {
                          return core_type::create(
                              {rule.value(), bounds, all_share_one, keys.heavy_keys}, queues, ex);
-                     }) {}
+                     }) {
+            // Unused keys of all shards have the same state, so that a restored state can become like it.
+            auto const now = clock_now();
+            for (auto const& part : shards.all())
+                part.core->modify_at(now, [now](room& of_part, time_point) {
+                    of_part.begin_at(now);
+                });
+        }
 
         detail::published<shared_rule> rule;  // of all keys without individual options
         detail::published<queue_options> queueing;

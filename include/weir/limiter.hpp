@@ -36,6 +36,11 @@
 #include <utility>
 
 namespace weir::inline v0_2 {
+namespace detail {
+
+struct state_access;  // saved_state.hpp
+
+}  // namespace detail
 
 /// The default timer of a limiter: it measures `std::chrono::steady_clock`.
 template <class Executor>
@@ -531,6 +536,8 @@ protected:
     }
 
 private:
+    friend detail::state_access;
+
     handle_type handle_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <weir/format.hpp>
 #include <weir/prometheus.hpp>
+#include <weir/saved_state.hpp>
 #include <weir/testing.hpp>
 #include <weir/weir.hpp>
 
@@ -15,7 +16,9 @@
 #include <exception>
 #include <future>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 

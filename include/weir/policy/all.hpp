@@ -2,12 +2,15 @@
 
 #include <weir/policy/policy.hpp>
 #include <weir/policy/ticket_table.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -167,6 +170,36 @@ public:
         return result;
     }
 
+    /// Saves the parts that can be saved, in their order.
+    void save(number_writer& to, time_point now) const {
+        each([&]<class Policy>(Policy const& p) {
+            if constexpr (savable_policy<Policy>)
+                save_part(p, to, now);
+        });
+    }
+    [[nodiscard]] bool load(number_reader& from, time_point then) {
+        bool are_read = true;
+        each([&]<class Policy>(Policy& p) {
+            if constexpr (savable_policy<Policy>)
+                are_read = are_read && load_part(p, from, then);
+        });
+        return are_read && from.is_done();
+    }
+    void resume(joint& before, time_point now, bool same) {
+        std::size_t i = 0;
+        each([&]<class Policy>(Policy& p) {
+            std::size_t j = 0;
+            before.each([&]<class Other>(Other& other) {
+                if constexpr (savable_policy<Policy> && std::is_same_v<Policy, Other>) {
+                    if (i == j)
+                        p.resume(other, now, same);
+                }
+                ++j;
+            });
+            ++i;
+        });
+    }
+
 protected:
     explicit joint(Parts parts) : parts_(std::move(parts)) {
         std::size_t count = 0;
@@ -231,6 +264,20 @@ private:
     [[nodiscard]] bool are_alike(joint const& other, time_point now,
                                  std::index_sequence<I...>) const noexcept {
         return (std::get<I>(parts_).is_alike(std::get<I>(other.parts_), now) && ...);
+    }
+
+    // The numbers of a part follow their length, since a part reads all that it gets.
+    template <class Policy>
+    static void save_part(Policy const& p, number_writer& to, time_point now) {
+        std::string own;
+        number_writer writer(own);
+        p.save(writer, now);
+        to.add_bytes(own);
+    }
+    template <class Policy>
+    [[nodiscard]] static bool load_part(Policy& p, number_reader& from, time_point then) {
+        number_reader own(from.next_bytes());
+        return !from.failed() && p.load(own, then) && own.is_done();
     }
 
     // Passes each part its ticket. With one common ticket, parts without tickets ignore it.

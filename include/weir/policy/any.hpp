@@ -3,6 +3,7 @@
 #include <weir/policy/all.hpp>
 #include <weir/policy/limiter_config.hpp>
 #include <weir/policy/policy.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -116,6 +117,34 @@ public:
     }
     ticket merge(ticket a, ticket b, amount n) noexcept {
         return std::visit([&](auto& p) { return p.merge(a, b, n); }, policy_);
+    }
+
+    /// Saves the state of the rule, if its states can be saved.
+    void save(number_writer& to, time_point now) const {
+        std::visit(
+            [&]<class Policy>(Policy const& p) {
+                if constexpr (savable_policy<Policy>)
+                    p.save(to, now);
+            },
+            policy_);
+    }
+    [[nodiscard]] bool load(number_reader& from, time_point then) {
+        return std::visit(
+            [&]<class Policy>(Policy& p) {
+                if constexpr (savable_policy<Policy>)
+                    return p.load(from, then);
+                else
+                    return from.is_done();
+            },
+            policy_);
+    }
+    void resume(any& before, time_point now, bool same) {
+        std::visit(
+            [&]<class Policy>(Policy& p) {
+                if constexpr (savable_policy<Policy>)
+                    p.resume(std::get<Policy>(before.policy_), now, same);
+            },
+            policy_);
     }
 
     [[nodiscard]] time_point next_overdue() const noexcept {

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/policy/carry_over.hpp>
 #include <weir/rate.hpp>
+#include <weir/saved_numbers.hpp>
 #include <weir/time.hpp>
 
 #include <algorithm>
@@ -88,6 +89,18 @@ public:
         return was_filled;
     }
 
+    /// Saves the drops in the bucket, above the least level that counts.
+    void save(state s, number_writer& to, time_point now) const {
+        auto const gone = drained(now);
+        to.add(static_cast<number_writer::wide>(from(s, gone) - (gone - spare_)));
+    }
+    [[nodiscard]] bool load(state& s, number_reader& from, time_point then) const noexcept {
+        auto const most = (drops(permit_) << 62) + spare_;  // as `take`
+        s.empty = drained(then) - spare_ +
+                  static_cast<drops>(from.next(static_cast<number_reader::wide>(most)));
+        return !from.failed();
+    }
+
 private:
     /// Returns how many drops would have drained since time 0.
     [[nodiscard]] drops drained(time_point now) const noexcept {
@@ -153,6 +166,16 @@ public:
         bool const was_filled = s.level > 0;
         s.level = std::max<amount>(s.level - n, 0);
         return was_filled;
+    }
+
+    static void save(state s, number_writer& to, time_point now) {
+        to.add_age(s.beat, now);
+        to.add(static_cast<number_writer::wide>(s.level));
+    }
+    [[nodiscard]] static bool load(state& s, number_reader& from, time_point then) noexcept {
+        s.beat = from.next_instant(then);
+        s.level = from.next_as<amount>(amount{1} << 62);  // as `take`
+        return !from.failed();
     }
 
 private:

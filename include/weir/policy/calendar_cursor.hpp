@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace weir::inline v0_2 {
 
@@ -101,6 +102,11 @@ public:
     }
     /// Returns the predicted end of the last of `count` windows, of which `w` is the first.
     [[nodiscard]] time_point end_of(window const& w, std::int64_t count) const noexcept;
+
+    /// Continues from the window `number` of the calendar, unless this cursor is in a later one: the next call of `at` moves
+    /// on from there by the wall clock. Returns what `passed` returns or would have returned in that window; nothing if
+    /// the calendar has no such window.
+    [[nodiscard]] std::optional<std::uint64_t> go_on_from(std::int64_t number) const noexcept;
 
     /// Continues from the window of `other`, if both have the same options and this one was never used.
     void take_over(calendar_cursor const& other) const noexcept;

@@ -2,6 +2,7 @@
 
 #include <weir/policy/calendar_cursor.hpp>
 #include <weir/policy/rule.hpp>
+#include <weir/saved_numbers.hpp>
 #include <weir/time_zone.hpp>
 
 #include <algorithm>
@@ -131,6 +132,13 @@ public:
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return a < b ? a : b; }
+    void save(state_type const& s, number_writer& to, time_point now) const;
+    [[nodiscard]] bool load(state_type& s, number_reader& from, time_point then) const noexcept;
+    /// Continues from `before`, of which only its own rule knows the window.
+    void resume(state_type& s, calendar_window_rule const& old, state_type const& before,
+                time_point now, bool) const noexcept {
+        take_over(s, old, before, now);
+    }
 
 private:
     // The largest debt, and the most waiting permits that a forecast counts: sums do not overflow.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/policy/rule.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -103,6 +104,8 @@ public:
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return a < b ? a : b; }
+    void save(state_type const& s, number_writer& to, time_point now) const;
+    [[nodiscard]] bool load(state_type& s, number_reader& from, time_point then) const noexcept;
 
 private:
     // The largest debt, and the most waiting permits that a forecast counts: sums do not overflow.

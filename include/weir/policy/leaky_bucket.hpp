@@ -4,6 +4,7 @@
 #include <weir/policy/carry_over.hpp>
 #include <weir/policy/rule.hpp>
 #include <weir/rate.hpp>
+#include <weir/saved_numbers.hpp>
 
 namespace weir::inline v0_2 {
 
@@ -101,6 +102,12 @@ public:
         return bucket_.put_back(s, n, now);
     }
     ticket merge(state_type&, ticket a, ticket, amount) const noexcept { return a; }
+    void save(state_type const& s, number_writer& to, time_point now) const {
+        bucket_.save(s, to, now);
+    }
+    [[nodiscard]] bool load(state_type& s, number_reader& from, time_point then) const noexcept {
+        return bucket_.load(s, from, then);
+    }
 
 private:
     options_type options_;

@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/outcome.hpp>
+#include <weir/saved_numbers.hpp>
 #include <weir/time.hpp>
 
 #include <algorithm>
@@ -217,6 +218,26 @@ concept watchful_policy = limiting_policy<P> && requires(P p, P const& c, time_p
     { c.next_overdue() } noexcept -> std::same_as<time_point>;
     { p.pop_overdue(now) } noexcept -> std::same_as<std::optional<overdue>>;
 };
+// clang-format on
+
+/// A policy whose state can be saved, and restored in another process.
+///
+/// - `p.save(to, now)`: appends the numbers of the state to `to`. They do not depend on the limiter's clock. Permits in
+///   use are not saved. Throws `std::bad_alloc`, and nothing else.
+/// - `p.load(from, then)`: `p` was just begun. Reads the numbers of a policy with the same options, as if they had been
+///   saved at `then`. Returns false if they are not the numbers of such a policy; it must accept no other state, since
+///   the file may be wrong. Throws `std::bad_alloc`.
+/// - `p.resume(before, now, same)`: replaces the saved part of the state by that of `before`, which was loaded, has the
+///   same kind, and has the same options if `same`. Permits in use stay. `before` is only destroyed afterwards. Throws
+///   as `take_over`.
+// clang-format off
+template <class P>
+concept savable_policy = limiting_policy<P> &&
+    requires(P p, P const& c, number_writer& to, number_reader& from, time_point now) {
+        { c.save(to, now) };
+        { p.load(from, now) } -> std::same_as<bool>;
+        { p.resume(p, now, true) };
+    };
 // clang-format on
 
 /// A policy that reports events, each once and in order.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/policy/policy.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -73,6 +74,35 @@ template <class R>
 concept heap_rule = limiting_rule<R> && requires(typename R::state_type const& s) {
     { R::heap_bytes(s) } noexcept -> std::same_as<std::size_t>;
 };
+
+/// A rule whose states can be saved, and restored in another process.
+///
+/// - `r.save(s, to, now)`, `r.load(s, from, then)`: like the members of `savable_policy`; `s` is a state that was just
+///   begun.
+/// - `r.resume(s, old, before, now, same)`: optional, like `resume` of a policy. A rule whose states have a meaning
+///   without the rule leaves it out.
+// clang-format off
+template <class R>
+concept savable_rule = limiting_rule<R> &&
+    requires(R const& r, typename R::state_type s, typename R::state_type const& cs,
+             number_writer& to, number_reader& from, time_point now) {
+        { r.save(cs, to, now) };
+        { r.load(s, from, now) } -> std::same_as<bool>;
+    };
+// clang-format on
+
+/// Replaces the state `s` of the rule `r` by `before`, a state of the rule `old` that was loaded. `same` if both rules
+/// have the same options.
+template <savable_rule R>
+void resume(R const& r, typename R::state_type& s, R const& old, typename R::state_type& before,
+            time_point now, bool same) {
+    if constexpr (requires { r.resume(s, old, before, now, same); })
+        r.resume(s, old, before, now, same);
+    else if (same)
+        s = std::move(before);
+    else
+        r.take_over(s, old, before, now);
+}
 
 /// A rule that can compute the grant time of each request in a queue, as `scheduled_policy`.
 template <class R>
@@ -187,6 +217,21 @@ public:
         return rule().refund(state_, n, t, now);
     }
     ticket merge(ticket a, ticket b, amount n) noexcept { return rule().merge(state_, a, b, n); }
+    void save(number_writer& to, time_point now) const
+        requires savable_rule<Rule>
+    {
+        rule().save(state_, to, now);
+    }
+    [[nodiscard]] bool load(number_reader& from, time_point then)
+        requires savable_rule<Rule>
+    {
+        return rule().load(state_, from, then);
+    }
+    void resume(ruled& before, time_point now, bool same)
+        requires savable_rule<Rule>
+    {
+        weir::resume(rule(), state_, before.rule(), before.state_, now, same);
+    }
 
 private:
     static Held make(options_type const& options) {
@@ -272,6 +317,22 @@ public:
     }
     ticket merge(state_type& s, ticket a, ticket b, amount n) const noexcept {
         return s.merge(a, b, n);
+    }
+    void save(state_type const& s, number_writer& to, time_point now) const
+        requires savable_policy<Policy>
+    {
+        s.save(to, now);
+    }
+    [[nodiscard]] bool load(state_type& s, number_reader& from, time_point then) const
+        requires savable_policy<Policy>
+    {
+        return s.load(from, then);
+    }
+    void resume(state_type& s, whole_rule const&, state_type& before, time_point now,
+                bool same) const
+        requires savable_policy<Policy>
+    {
+        s.resume(before, now, same);
     }
 
 private:

@@ -3,6 +3,7 @@
 #include <weir/policy/carry_over.hpp>
 #include <weir/policy/pacing.hpp>
 #include <weir/policy/rule.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -128,6 +129,8 @@ public:
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept {
         return noted(not_saved(a) + not_saved(b));
     }
+    void save(state_type const& s, number_writer& to, time_point now) const;
+    [[nodiscard]] bool load(state_type& s, number_reader& from, time_point then) const noexcept;
 
 private:
     // The ticket of a grant is the number of its permits that were not saved before.
@@ -252,6 +255,25 @@ bool smooth_rule<Curve>::refund(state_type& before, amount n, ticket t,
     s.saved += back;
     before = s;
     return true;
+}
+
+// Saves when the last debt is or was paid, and the saved permits. Idleness is not counted yet: in two parts it could be
+// rounded differently.
+template <smooth_curve Curve>
+void smooth_rule<Curve>::save(state_type const& s, number_writer& to, time_point now) const {
+    using wide = number_writer::wide;
+    auto const ahead = std::max(s.free - pace_.until(now), -pacing::limit);
+    to.add(ahead < 0 ? (static_cast<wide>(-ahead) << 1) - 1 : static_cast<wide>(ahead) << 1);
+    to.add(static_cast<wide>(s.saved));
+}
+
+template <smooth_curve Curve>
+bool smooth_rule<Curve>::load(state_type& s, number_reader& from, time_point then) const noexcept {
+    auto const ahead = from.next(static_cast<number_reader::wide>(pacing::limit) << 1);
+    auto const length = static_cast<ticks>((ahead + 1) >> 1);
+    auto const saved = static_cast<ticks>(from.next(static_cast<number_reader::wide>(full_)));
+    s = {std::min(pace_.until(then) + (ahead % 2 == 0 ? length : -length), pacing::limit), saved};
+    return !from.failed();
 }
 
 }  // namespace weir::inline v0_2::policy

@@ -4,6 +4,7 @@
 #include <weir/policy/carry_over.hpp>
 #include <weir/policy/rule.hpp>
 #include <weir/rate.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <bit>
 #include <cstdint>
@@ -118,6 +119,17 @@ public:
         return made_room;
     }
     ticket merge(state_type&, ticket a, ticket, amount) const noexcept { return a; }
+    void save(state_type const& s, number_writer& to, time_point now) const {
+        if (by_intervals_)
+            interval_bucket::save(beat_of(s), to, now);
+        else
+            even_.save({s.of_either}, to, now);
+    }
+    [[nodiscard]] bool load(state_type& s, number_reader& from, time_point then) const noexcept {
+        bool is_read = false;
+        change(s, [&](auto const& bucket, auto& own) { is_read = bucket.load(own, from, then); });
+        return is_read;
+    }
 
 private:
     [[nodiscard]] static interval_bucket::state beat_of(state_type const& s) noexcept {

@@ -148,6 +148,28 @@ time_point calendar_cursor::end_of(window const& w, std::int64_t count) const no
     return more < floor<seconds>(forever) ? later(w.end, more) : never;
 }
 
+std::optional<std::uint64_t> calendar_cursor::go_on_from(std::int64_t number) const noexcept {
+    auto const day_of = [&](duration wall) {
+        return number_of(options_.unit, floor<days>(sys_seconds(floor<seconds>(wall))));
+    };
+    if (number < day_of(least_wall) || number > day_of(most_wall))
+        return std::nullopt;
+    std::optional<std::uint64_t> passed;
+    change([&](position& p) {
+        bool const is_new = p.from == p.to;
+        auto const ahead = is_new ? 0 : number - p.current.number;
+        if (is_new || ahead > 0) {
+            p.from = policy::beginning_of(options_.unit, options_.zone, number);
+            p.to = policy::beginning_of(options_.unit, options_.zone, number + 1);
+            p.current.passed += static_cast<std::uint64_t>(ahead);
+            p.current.number = number;
+            p.fresh_until = time_point::min();
+        }
+        passed = p.current.passed + static_cast<std::uint64_t>(std::min<std::int64_t>(ahead, 0));
+    });
+    return passed;
+}
+
 void calendar_cursor::take_over(calendar_cursor const& other) const noexcept {
     if (options_ != other.options_)
         return;

@@ -2,8 +2,13 @@
 
 #include "../check_option.hpp"
 
+#include <limits>
+
 namespace weir::inline v0_2::policy {
 namespace {
+
+// Before all numbers of windows.
+constexpr std::int64_t least_number = -100'000;
 
 calendar_window_options const& checked(calendar_window_options const& options) {
     detail::check_option("calendar_window", "limit", options.limit, 1, max_amount);
@@ -36,6 +41,28 @@ bool calendar_window_rule::refund(state_type& s, amount n, ticket t,
     auto const forgiven = std::min(undone, current.owed_);
     s = {current.used() - (undone - forgiven), current.owed_ - forgiven, w.passed};
     return undone != 0;
+}
+
+// Saves the number of the window in the calendar, the used permits and the debt.
+void calendar_window_rule::save(state_type const& s, number_writer& to, time_point now) const {
+    using wide = number_writer::wide;
+    auto const w = cursor_.at(now);
+    auto const current = in(w.passed, s);
+    to.add(static_cast<wide>(w.number - least_number));
+    to.add(static_cast<wide>(current.used()));
+    to.add(static_cast<wide>(current.owed_));
+}
+
+bool calendar_window_rule::load(state_type& s, number_reader& from, time_point) const noexcept {
+    auto const number = from.next_as<std::int64_t>(std::numeric_limits<std::int32_t>::max());
+    auto const used = from.next_as<amount>(max_amount);
+    auto const owed = from.next_as<amount>(most);
+    if (from.failed() || (owed != 0 && used < limit_))
+        return false;
+    auto const window = cursor_.go_on_from(number + least_number);
+    if (window)
+        s = {used, owed, *window};
+    return window.has_value();
 }
 
 // Returns the state in the window `window` after `passed` windows, which paid the debt.

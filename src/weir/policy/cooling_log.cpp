@@ -165,4 +165,50 @@ bool cooling_log::refund(state_type& s, amount n, ticket t, time_point now) cons
     return removed != 0;
 }
 
+// Saves the entries that have not expired, the oldest first: the age of the first one, and then the time from one to the
+// next, each with its permits. Before them, 1 and the age of the current slice, or 0.
+void cooling_log::save(state_type const& s, number_writer& to, time_point now) const {
+    using wide = number_writer::wide;
+    auto i = s.first_where([&](entry const& e) { return !cooled(e, now); });
+    if (i == s.log.size())
+        return;
+    bool const goes_on = now < later(s.slice_began, slice_);
+    to.add(wide{goes_on});
+    if (goes_on)
+        to.add_age(s.slice_began, now);
+    auto granted = i == 0 ? s.forgotten : s.log[i - 1].last;
+    to.add_age(s.log[i].at, now);
+    to.add(s.log[i].last - granted);
+    for (++i; i != s.log.size(); ++i) {
+        auto const& before = s.log[i - 1];
+        to.add_age(before.at, s.log[i].at);
+        to.add(s.log[i].last - before.last);
+    }
+}
+
+bool cooling_log::load(state_type& s, number_reader& from, time_point then) const {
+    s.forgotten_until = just_before(then);
+    if (from.rest().empty())
+        return true;
+    if (from.next(1) != 0)
+        s.slice_began = from.next_instant(then);
+    auto at = from.next_instant(then);
+    amount sum = 0;
+    for (;;) {
+        auto const n = from.next_as<amount>(most_ahead - sum);
+        if (from.failed() || n == 0 || at > then || (s.log.empty() && cooled({at, 0}, then)))
+            return false;
+        sum += n;
+        if (!s.log.try_push_back({at, s.forgotten + static_cast<number>(sum)}))
+            throw std::bad_alloc();
+        if (from.rest().empty())
+            break;
+        auto const step = from.next_as<std::int64_t>();
+        if (from.failed() || step == 0)
+            return false;
+        at = later(at, duration(step));
+    }
+    return true;
+}
+
 }  // namespace weir::inline v0_2::policy

@@ -48,6 +48,39 @@ bool fixed_window_rule::refund(state_type& w, amount n, ticket t, time_point now
     return undone != 0;
 }
 
+// Saves the window, the debt, and the least debt at the beginning of a window. A window without grants has no numbers.
+void fixed_window_rule::save(state_type const& s, number_writer& to, time_point now) const {
+    using wide = number_writer::wide;
+    auto const w = at(s, now);
+    if (w.used == 0)
+        return;
+    to.add(static_cast<wide>(w.used));
+    to.add(static_cast<wide>(w.owed));
+    to.add_age(w.began, now);
+    to.add(static_cast<wide>(most - w.carried));
+}
+
+bool fixed_window_rule::load(state_type& s, number_reader& from, time_point then) const noexcept {
+    if (from.rest().empty())
+        return true;
+    state_type w;
+    w.used = from.next_as<amount>(max_amount);
+    w.owed = from.next_as<amount>(most);
+    w.began = from.next_instant(then);
+    w.carried = most - from.next_as<amount>(most);
+    // All permits of before are gone.
+    w.since = then;
+    bool const is_possible = w.used != 0 && (w.owed == 0 || w.used >= options_.limit) &&
+                             then < later(w.began, options_.window);
+    if (from.failed() || !is_possible)
+        return false;
+    // The clock of this process may count from another epoch.
+    if (options_.alignment == window_alignment::epoch)
+        w.began = beginning(then);
+    s = w;
+    return true;
+}
+
 // Returns the window of this time, after the windows that debt uses up; a window without grants begins now.
 fixed_window_rule::state_type fixed_window_rule::next(state_type const& s,
                                                       time_point now) const noexcept {

@@ -80,6 +80,56 @@ public:
         base::set_queueing(next.value);
     }
 
+    /// Begins the time of all states again. Call it before any key is used.
+    void begin_at(time_point now) noexcept { slots().begin(now); }
+
+    /// Calls `f(key, rule, state)` for each key of the page at `hash` whose state must be saved, as `key_slots`. Returns
+    /// the next page, or 0 after the last; begin with hash 0.
+    template <class F>
+    [[nodiscard]] std::uint64_t each_used(std::uint64_t hash, time_point now, F f) const {
+        return slots().each_used(hash, now, f);
+    }
+    /// Calls `f(rule, state)` with the state of a key that is not in the table.
+    template <class F>
+    void see_unused(F f) const {
+        f(slots().states().newest(), slots().states().unused());
+    }
+    template <class F>
+    void change_unused(F f) {
+        slots().states().change_unused(f);
+    }
+    /// Calls `f(rule, state)` for the state that all keys share which have no place, if it exists.
+    template <class F>
+    void see_shared(F f) const {
+        if (auto const* const l = slots().everyone())
+            f(l->rule, l->state_of_key);
+    }
+    /// Calls `change(rule, state)` for that state, if it exists.
+    template <class Change>
+    void change_shared(time_point now, Change change) {
+        auto* const l = slots().everyone();
+        if (!l)
+            return;
+        event const here(*this, l, now);
+        slots().change_state(slots().slot_of(*l), change);
+        line_events::reprice(*l);
+    }
+    /// Calls `change(rule, state)` for the state of the key. Returns false if there is no space for another key.
+    template <class Like, class Change>
+    [[nodiscard]] bool change_state(keyed_lookup<Like> const& who, time_point now, Change change) {
+        auto s = this->find(who);
+        if (!slots().has_place(s, now, who))
+            return false;
+        if (auto* const l = s.line()) {
+            event const here(*this, l, now);
+            slots().change_state(s, change);
+            line_events::reprice(*l);
+        } else {
+            slots().change_state(s, change);
+        }
+        return true;
+    }
+
     using base::stats;
     /// Returns the present state of one key; past decisions are not counted per key.
     template <class Like>

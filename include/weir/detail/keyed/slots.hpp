@@ -248,6 +248,31 @@ public:
         return after;
     }
 
+    // States, to save and to restore them.
+
+    /// Calls `f(key, rule, state)` for each key of the page at `hash` whose state differs from the state of an unused key, or
+    /// which has its own rule. Returns the next page, or 0 after the last.
+    template <class F>
+    [[nodiscard]] std::uint64_t each_used(std::uint64_t hash, time_point now, F f) const {
+        return states_.each_of_page(hash, [&](spot const& where) {
+            auto const* const l = where.line();
+            auto const& rule = l ? l->rule : where.shared();
+            state const& s = l ? l->state_of_key : where.own_state();
+            bool const is_common = !l || !l->stays;
+            if (is_common && rule->are_alike(s, states_.unused_under(rule), now))
+                return;
+            f(where.key().key(), rule, s);
+        });
+    }
+    /// The line that all share, or null.
+    [[nodiscard]] line_type* everyone() const noexcept { return everyone_; }
+    /// Calls `change(rule, state)` for a stored slot.
+    template <class Change>
+    void change_state(slot const& s, Change change) {
+        [[maybe_unused]] heap_change<Rule> const noted(states_.heap(), *s.state_);
+        change(s.line_ ? s.line_->rule : s.where_.shared(), *s.state_);
+    }
+
 private:
     [[nodiscard]] slot unused(std::uint64_t hash) const noexcept {
         return {states_.heap(), states_.rule_at(hash), states_.unused_at(hash)};

@@ -260,6 +260,24 @@ public:
         return after;
     }
 
+    /// Calls `f(spot)` for each key of the page at `hash`. Returns the next page, or 0 after the last; begin with hash 0.
+    template <class F>
+    [[nodiscard]] std::uint64_t each_of_page(std::uint64_t hash, F f) const {
+        page& p = table_.page_of(hash);
+        each(p.used(), [&](unsigned place) { f(spot({&p, place})); });
+        return table_.after(hash);
+    }
+    /// Calls `f(rule, state)` with the newest rule and the state of a key that is not in the table.
+    template <class F>
+    void change_unused(F f) {
+        f(*newest_.value, unused_);
+    }
+    [[nodiscard]] state const& unused_under(shared_rule const& rule) const noexcept {
+        return unused(rule);
+    }
+    [[nodiscard]] shared_rule const& newest() const noexcept { return newest_.value; }
+    [[nodiscard]] state const& unused() const noexcept { return unused_; }
+
     [[nodiscard]] heap_sum<Rule> const& heap() const noexcept { return heap_; }
     [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
 
