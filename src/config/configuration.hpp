@@ -422,6 +422,14 @@ struct admin_options {
     friend bool operator==(admin_options const&, admin_options const&) = default;
 };
 
+/// The file with the state of limits, from which the next process continues.
+struct state_options {
+    std::string file;  // empty: none
+    weir::duration every = std::chrono::minutes(1);
+
+    friend bool operator==(state_options const&, state_options const&) = default;
+};
+
 /// Whether only this machine itself can reach the address.
 [[nodiscard]] bool is_private(server_address const& at);
 
@@ -445,6 +453,7 @@ struct configuration {
     config::timeouts timeouts;
     clients_options clients;
     admin_options admin;
+    state_options state;
 
     std::vector<listener> listeners;
     std::vector<upstream> upstreams;

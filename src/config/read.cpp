@@ -102,6 +102,7 @@ public:
 private:
     void read_clients(table_reader& t);
     void read_admin(table_reader& t);
+    void read_state(table_reader& t);
     void read_timeouts(table_reader& t);
     void read_listener(table_reader& t);
     void read_upstream(table_reader& t);
@@ -154,6 +155,7 @@ configuration file_reader::read() {
     file_.table("timeouts", [this](auto& t) { read_timeouts(t); });
     file_.table("clients", [this](auto& t) { read_clients(t); });
     file_.table("admin", [this](auto& t) { read_admin(t); });
+    file_.table("state", [this](auto& t) { read_state(t); });
     file_.tables("listen", [this](auto& t) { read_listener(t); });
     file_.tables("upstream", [this](auto& t) { read_upstream(t); });
     file_.tables("store", [this](auto& t) { read_store(t); });
@@ -224,6 +226,12 @@ void file_reader::read_admin(table_reader& t) {
                   fmt::format("`address` is `{}`, which other machines can reach; list the "
                               "permitted networks in `allow`",
                               to_string(*a.address)));
+}
+
+void file_reader::read_state(table_reader& t) {
+    auto& s = made_.state;
+    t.require("file", s.file, text("a file"));
+    t.get("every", s.every, time(1s));
 }
 
 void file_reader::read_listener(table_reader& t) {

@@ -151,6 +151,12 @@ void write(writer& w, admin_options const& a, admin_options const& by_default) {
     w.member("write", a.write, by_default.write);
 }
 
+void write(writer& w, state_options const& s, state_options const& by_default) {
+    w.table("state");
+    w.member("file", s.file, by_default.file);
+    w.member("every", s.every, by_default.every);
+}
+
 void write(writer& w, upstream const& u) {
     w.table("[upstream]");
     w.line("name", tool::quoted(u.name));
@@ -296,6 +302,7 @@ std::string write(configuration const& c) {
     write(w, c.timeouts, by_default.timeouts);
     write(w, c.clients, by_default.clients);
     write(w, c.admin, by_default.admin);
+    write(w, c.state, by_default.state);
     for (auto const& l : c.listeners) {
         w.table("[listen]");
         w.line("address", value_text(l.address));

@@ -1,5 +1,9 @@
 #include "limit.hpp"
 
+#include <algorithm>
+#include <string>
+#include <variant>
+
 namespace limiting {
 namespace {
 
@@ -13,6 +17,23 @@ bool may_change_order(weir::queue_order before, weir::queue_order after) {
 
 bool can_be_chained(config::limit const& c) {
     return c.store.empty() && c.queue.order == weir::queue_order::fifo;
+}
+
+std::string state_name(config::limit const& c, std::string const& rule) {
+    auto name = c.name;
+    if (c.key.empty())
+        return name;
+    name += '\n';
+    for (auto const& part : c.key)
+        name += to_string(part) + ", ";
+    name += '/' + std::to_string(c.v4_prefix) + " /" + std::to_string(c.v6_prefix);
+    return rule.empty() ? name : name + '\n' + rule;
+}
+
+bool has_state(weir::limiter_config const& rule) {
+    if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
+        return std::ranges::any_of(all->parts, has_state);
+    return !config::has_seats(rule);
 }
 
 bool can_become(config::limit const& before, config::limit const& after) {

@@ -8,6 +8,8 @@
 #include <weir/policy/any.hpp>
 #include <weir/policy/calendar_window.hpp>
 #include <weir/policy/token_bucket.hpp>
+#include <weir/saved_file.hpp>
+#include <weir/saved_state.hpp>
 #include <weir/stats.hpp>
 #include <weir/time.hpp>
 #include <weir/token_bucket.hpp>
@@ -18,6 +20,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,6 +67,18 @@ struct tracked_keys {
     std::uint64_t bytes = 0;
 };
 
+/// The state of a limit that is saved under one name.
+struct saved_part {
+    std::string name;  // begins with a line with the name of the limit
+    std::function<void(weir::state_writer&, std::string_view name)>
+        save;  // on any thread, while the limit exists
+    std::function<weir::restored_state(weir::saved_state const&, std::string_view name)> restore;
+};
+/// Returns the name of the state of a limit: its name, its key, and the rule of an override.
+[[nodiscard]] std::string state_name(config::limit const& c, std::string const& rule = {});
+/// Whether a rule has a state that can be saved. Seats have none.
+[[nodiscard]] bool has_state(weir::limiter_config const& rule);
+
 /// A limit of the configuration, shared by all routes that name it. Any thread may call all members except `configure`,
 /// if the executor and the timer allow this.
 template <class World>
@@ -101,6 +116,8 @@ public:
     [[nodiscard]] virtual link_type link(selected const& at) const = 0;
     /// Rejects all waiting requests and all later ones.
     virtual void close() noexcept = 0;
+    /// The states to save; none for a limit of a store. Call it on the thread that configures.
+    [[nodiscard]] virtual std::vector<saved_part> saved_parts() { return {}; }
 
     [[nodiscard]] virtual weir::limiter_stats stats() const = 0;
     /// The statistics and the histogram of waits, at one instant.
@@ -141,6 +158,19 @@ private:
     bool is_chained_;
 };
 
+/// Returns the state of a limiter, which exists as long as `owner`.
+template <class Limiter>
+[[nodiscard]] saved_part part_of(std::string name, Limiter& limiter,
+                                 std::shared_ptr<void const> owner) {
+    return {std::move(name),
+            [&limiter, owner](weir::state_writer& to, std::string_view as) {
+                weir::save(limiter, to, as);
+            },
+            [&limiter, owner](weir::saved_state const& from, std::string_view as) {
+                return weir::restore(limiter, from, as);
+            }};
+}
+
 /// A limit for all requests together.
 template <class World>
 class total_limit final : public World::limit {
@@ -168,6 +198,12 @@ public:
         return at.cost == 1 ? link_ : typename base::link_type(limiter_.with(at.cost));
     }
     void close() noexcept override { limiter_.close(); }
+    std::vector<saved_part> saved_parts() override {
+        std::vector<saved_part> parts;
+        if (has_state(base::configuration().rule))
+            parts.push_back(part_of(state_name(base::configuration()), limiter_, nullptr));
+        return parts;
+    }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
     std::optional<weir::amount> seats_now(selected const&) const override {
@@ -225,6 +261,19 @@ public:
     void close() noexcept override {
         for (auto const& one : all())
             one->limiter.close();
+    }
+    std::vector<saved_part> saved_parts() override {
+        std::vector<saved_part> parts;
+        auto const& c = base::configuration();
+        if (!has_state(c.rule))
+            return parts;
+        auto const add = [&](std::string name, shared_limiters const& of) {
+            parts.push_back(part_of(std::move(name), of->limiter, of));
+        };
+        add(state_name(c), all().front());
+        for (auto const& [rule, of] : wide_)
+            add(state_name(c, rule), of);
+        return parts;
     }
     weir::limiter_stats stats() const override { return snapshot().stats; }
     weir::snapshot<weir::limiter_stats> snapshot() const override {

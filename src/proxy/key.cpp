@@ -16,15 +16,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 namespace proxy {
 namespace {
 
-weir::hash_seed const& seed_of_process() {
-    static weir::hash_seed const one = weir::hash_seed::random();
-    return one;
-}
+struct seed_of_process {
+    std::mutex mutex;
+    weir::hash_seed seed = weir::hash_seed::random();
+
+    static seed_of_process& it() {
+        static seed_of_process one;
+        return one;
+    }
+};
 
 // The text to hash. Most keys need no allocation.
 class key_text {
@@ -128,6 +134,17 @@ std::size_t count_of(config::key_part const& part, http::request_head const& req
 
 }  // namespace
 
+weir::hash_seed key_seed() {
+    auto& its = seed_of_process::it();
+    std::lock_guard const lock(its.mutex);
+    return its.seed;
+}
+void set_key_seed(weir::hash_seed const& seed) {
+    auto& its = seed_of_process::it();
+    std::lock_guard const lock(its.mutex);
+    its.seed = seed;
+}
+
 keys_of_requests::keys_of_requests(std::vector<config::key_part> parts, int v4_prefix,
                                    int v6_prefix, weir::hash_seed const& seed)
     : parts_(std::move(parts)),
@@ -138,7 +155,7 @@ keys_of_requests::keys_of_requests(std::vector<config::key_part> parts, int v4_p
       v6_prefix_(v6_prefix) {}
 
 keys_of_requests::keys_of_requests(config::limit const& c)
-    : keys_of_requests(c.key, c.v4_prefix, c.v6_prefix, seed_of_process()) {}
+    : keys_of_requests(c.key, c.v4_prefix, c.v6_prefix, key_seed()) {}
 
 keys_of_requests::keys_of_requests(std::vector<config::key_part> parts)
     : keys_of_requests(std::move(parts), 32, 64, weir::hash_seed()) {}

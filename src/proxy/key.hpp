@@ -45,6 +45,11 @@ private:
     int v6_prefix_;
 };
 
+/// The seed of the hashes of keys, random unless it was set.
+[[nodiscard]] weir::hash_seed key_seed();
+/// Sets the seed of the keys of limits that are made from now on, so that saved keys are found again.
+void set_key_seed(weir::hash_seed const& seed);
+
 /// Whether a request has a value of each part. A client is a value.
 [[nodiscard]] bool has_values(std::span<config::key_part const> parts,
                               http::request_head const& request);

@@ -49,6 +49,7 @@ reloader::loaded reloader::load(std::shared_ptr<plan const> const& before) const
         auto c = again_();
         // These apply at the next start.
         c.threads = before->configuration.threads;
+        c.state = before->configuration.state;
         c.admin.address = before->configuration.admin.address;
         c.admin.is_named = before->configuration.admin.is_named;
         result.maker =

@@ -30,6 +30,7 @@ void warn_of(config::configuration const& c) {
 server::server(config::configuration const& c, reloader::reader again)
     : shares_(share_out_files(c)),
       listeners_(context_, shares_.clients),
+      state_(context_, c.state),
       reloader_(context_, std::move(again), plan_, [this](plan_maker& maker) { apply(maker); }),
       signals_(context_),
       bound_(context_) {
@@ -42,6 +43,7 @@ server::server(config::configuration const& c, reloader::reader again)
     opening.keep();
     listeners_.follow(c);
     note_limits();
+    state_.restore(*plan_);
     open_log(c.access_log);
     auto* const log = log_ ? &*log_ : nullptr;
     // From here on these signals lose their default action, which ends the program.
@@ -94,9 +96,11 @@ void server::run() {
             let_clients_in();
     });
     view_->start();
+    state_.start(plan_);
     prepare_stores(context_, *plan_, [this] { let_clients_in(); });
     context_.run();
     threads_.join();
+    state_.finish(plan_);
     if (log_)
         log_->end();  // before the report, which counts the dropped lines
 }

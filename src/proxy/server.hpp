@@ -11,6 +11,7 @@
 #include "operator_view.hpp"
 #include "plan.hpp"
 #include "reload.hpp"
+#include "state_file.hpp"
 #include "threads.hpp"
 #include "tool/log_file.hpp"
 
@@ -69,6 +70,7 @@ private:
     net::watchdog dog_{context_};
     proxy::listeners listeners_;
     std::optional<tool::log_file> log_;
+    state_file state_;
     std::shared_ptr<plan const> plan_;          // in force
     std::vector<std::weak_ptr<limit>> limits_;  // of all plans, while they exist
     threads threads_{context_};

@@ -37,6 +37,8 @@ constexpr place top{"", "", shop};
 constexpr place timeouts{"timeouts: ", "[timeouts]\n", shop};
 constexpr place clients{"clients: ", "[clients]\n", shop};
 constexpr place admin{"admin: ", "[admin]\n", shop};
+constexpr place state{"state: ", "[state]\n", shop};
+constexpr place state_of_file{"state: ", "[state]\nfile = \"/a\"\n", shop};
 constexpr place listener{"listen", "[[listen]]\n", shop};
 constexpr place bound_listener{
     "listen `127.0.0.1:1`: ", "[[listen]]\naddress = \"127.0.0.1:1\"\n", shop};
@@ -181,6 +183,12 @@ std::vector<row> const& rows() {
          "host:port, such as 127.0.0.1:9090 or [::1]:9090, unix:PATH or `none`"},
         {admin, "allow", {"[\"10.0.0.0/8\"]"}, {"\"10.0.0.1/8\"", "true"}, "a network"},
         {admin, "write", flags, no_flags, a_flag},
+        {state, "file", {"\"/var/lib/a\""}, {"\"\"", "5"}, "a file"},
+        {state_of_file,
+         "every",
+         {"\"1s\"", "\"24h\""},
+         {"\"999ms\"", "\"86401s\"", "60"},
+         "a time from 1s to 24h, such as 500ms, 10s or 2min"},
         {listener,
          "address",
          {"\"0.0.0.0:80\"", "\"[::]:0\"", "\"unix:/a\"", "\"systemd:a\""},

@@ -77,6 +77,10 @@ address = "0.0.0.0:9091"
 allow = ["10.0.0.0/8", "fd00::/8"]
 write = true
 
+[state]
+file = "/var/lib/weir/state"
+every = "10s"
+
 [[listen]]
 address = "0.0.0.0:80"
 proxy_protocol = true
@@ -286,6 +290,8 @@ BOOST_AUTO_TEST_CASE(can_set_every_key) {
     BOOST_TEST(to_string(*c.admin.address) == "0.0.0.0:9091");
     BOOST_TEST(c.admin.allow.size() == 2U);
     BOOST_TEST(c.admin.write);
+    BOOST_TEST(c.state.file == "/var/lib/weir/state");
+    BOOST_TEST((c.state.every == 10s));
     BOOST_TEST(c.listeners[0].proxy_protocol);
     BOOST_TEST((std::get<config::inherited_sockets>(c.listeners[3].address).name == "web"));
     BOOST_REQUIRE(c.upstreams.size() == 2U);

@@ -37,6 +37,7 @@ BASE = {
 # The other keys that a table needs.
 NEEDS = {
     ("listen",): {"address": "127.0.0.1:1"},
+    ("state",): {"file": "/a"},
     ("upstream", "server"): {"address": "127.0.0.1:2"},
     ("route",): {"upstream": "shop"},
     ("route", "upgrade"): {"to": "websocket"},

@@ -344,6 +344,27 @@ BOOST_AUTO_TEST_CASE(of_a_day_has_no_second_quota_after_a_clock_was_set_back) {
     BOOST_TEST(next.stats(1U).remaining == 10);
 }
 
+// In real time, in which the shards of a limiter are not made at the same instant.
+BOOST_AUTO_TEST_CASE(forgets_keys_of_each_shard_of_before) {
+    asio::io_context ctx;
+    using buckets = weir::keyed<std::uint64_t, weir::policy::token_bucket>;
+    weir::token_bucket_options const options{.rate = {1, 1ms}, .refill = weir::refill::interval};
+    buckets saved(ctx, options);
+    for (std::uint64_t k = 0; k != 1'000; ++k)
+        saved.charge(k, 1'000).leave();
+    std::string file;
+    state_writer to([&](std::string_view bytes) { file += bytes; });
+    save(saved, to, "it");
+    to.finish();
+    buckets next(ctx, options);
+    saved_state const state(std::move(file));
+    BOOST_TEST(weir::restore(next, state, "it").keys == 1'000U);
+    std::this_thread::sleep_for(1'100ms);
+    for (std::uint64_t k = 1'000'000; k != 1'004'000; ++k)
+        next.configure(k, options);  // each new key examines a few old ones
+    BOOST_TEST(next.stats().keys < 4'050U);
+}
+
 BOOST_AUTO_TEST_CASE(is_saved_while_threads_use_it) {
     asio::io_context ctx;
     weir::keyed<std::uint64_t, weir::policy::token_bucket> clients(

@@ -1,0 +1,109 @@
+#include <weir/any_limiter.hpp>
+#include <weir/keyed.hpp>
+#include <weir/saved_state.hpp>
+
+#include <boost/asio/io_context.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+// Files of saved states. The first byte of the input selects whether the rest is a whole file, or the records of a file
+// whose checksums are right, which a fuzzer cannot find.
+
+namespace {
+
+void require(bool is_so) {
+    if (!is_so)
+        std::abort();
+}
+
+std::uint32_t checksum(std::string_view bytes) {
+    auto sum = ~std::uint32_t{};
+    for (char const c : bytes) {
+        sum ^= static_cast<unsigned char>(c);
+        for (int bit = 0; bit != 8; ++bit)
+            sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78U : 0);
+    }
+    return ~sum;
+}
+
+void append(std::string& to, std::uint64_t n, int size) {
+    for (; size != 0; --size, n >>= 8)
+        to.push_back(static_cast<char>(static_cast<unsigned char>(n)));
+}
+
+std::string file_of(std::string_view records) {
+    std::string file("WEIRSTAT\x01\x00", 10);
+    append(file, 0, 8);
+    append(file, checksum(file), 4);
+    while (!records.empty()) {
+        auto const part = records.substr(0, 50);
+        append(file, part.size(), 4);
+        append(file, checksum(part), 4);
+        file += part;
+        records.remove_prefix(part.size());
+    }
+    return file;
+}
+
+std::chrono::system_clock::time_point wall() noexcept {
+    return std::chrono::system_clock::time_point(std::chrono::hours(100));
+}
+
+// Rules of all kinds.
+constexpr std::array<std::string_view, 8> rules{
+    "10/60s",
+    "10/60s sliding",
+    "10/60s fixed",
+    "100/1h burst 20",
+    "100/1h bucket refill interval",
+    "7/day",
+    "5/1s bursty",
+    "3 seats & 10/60s & 5/month"};
+
+void restore_each(std::string file) {
+    try {
+        weir::saved_state const state(std::move(file), &wall);
+        boost::asio::io_context ctx;
+        for (auto const name : state.names()) {
+            require(state.names().size() < 1'000'000);
+            for (auto const text : rules) {
+                auto const rule = weir::limiter_config::parse(text);
+                weir::any_limiter one(ctx, rule);
+                static_cast<void>(restore(one, state, name));
+                require(one.stats().remaining >= 0);
+                static_cast<void>(one.try_enter());
+                weir::keyed<std::uint64_t, weir::policy::any> many(ctx, rule, {.max_keys = 100});
+                auto const result = restore(many, state, name);
+                require(many.stats().keys <= 100);
+                static_cast<void>(result);
+                require(many.stats(1U).remaining >= 0);
+                static_cast<void>(many.try_enter(1U));
+                std::string again;
+                weir::state_writer to([&](std::string_view bytes) { again += bytes; }, &wall);
+                save(one, to, "one");
+                save(many, to, "many");
+                to.finish();
+                weir::saved_state const second(std::move(again), &wall);
+                require(second.names().size() == 2);
+            }
+            break;
+        }
+    } catch (weir::bad_saved_state const&) {}
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+    std::string_view const all(reinterpret_cast<char const*>(data), size);
+    if (all.empty())
+        return 0;
+    restore_each(all.front() == 'f' ? std::string(all.substr(1)) : file_of(all.substr(1)));
+    return 0;
+}
