@@ -22,6 +22,7 @@
 #include <weir/rate_limit_fields.hpp>
 #include <weir/rate_tree.hpp>
 #include <weir/reservation.hpp>
+#include <weir/resting_seats.hpp>
 #include <weir/retry_budget.hpp>
 #include <weir/seats.hpp>
 #include <weir/server_quota.hpp>

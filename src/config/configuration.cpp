@@ -35,6 +35,7 @@ constexpr std::string_view local = "local ";
 constexpr double bytes_of_small = 50;
 constexpr double bytes_of_any = 700;
 constexpr double bytes_of_entry = 16;  // of a log
+constexpr double bytes_of_end = 8;     // of seats that rest
 
 double most_bytes_of_state(weir::limiter_config const& rule) {
     double sum = bytes_of_any;
@@ -42,6 +43,8 @@ double most_bytes_of_state(weir::limiter_config const& rule) {
         sum += bytes_of_entry * static_cast<double>(log->limit);
     else if (auto const* const window = std::get_if<weir::sliding_window_options>(&rule.options))
         sum += bytes_of_entry * static_cast<double>(std::min(window->limit, window->slices + 1));
+    else if (auto const* const seats = std::get_if<weir::resting_seats_options>(&rule.options))
+        sum += bytes_of_end * static_cast<double>(seats->seats);
     else if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
         for (auto const& part : all->parts)
             sum += most_bytes_of_state(part);
@@ -346,7 +349,8 @@ weir::amount most_seats(weir::limiter_config const& rule) {
 }
 
 bool has_seats(weir::limiter_config const& rule) {
-    return has_part<weir::seats_options>(rule) || is_adaptive(rule);
+    return has_part<weir::seats_options>(rule) || has_part<weir::resting_seats_options>(rule) ||
+           is_adaptive(rule);
 }
 
 bool is_adaptive(weir::limiter_config const& rule) {

@@ -46,6 +46,9 @@ quota of_rate(weir::rate const& r, weir::amount saved) {
 quota of(weir::seats_options const& o) {
     return {.max = std::min(o.seats, largest), .at_a_time = true};
 }
+quota of(weir::resting_seats_options const& o) {
+    return {.max = o.seats, .at_a_time = true};
+}
 quota of(weir::adaptive_options const& o) {
     return {.max = std::visit([](auto const& a) { return a.max; }, o), .at_a_time = true};
 }

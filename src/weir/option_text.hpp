@@ -138,10 +138,10 @@ void write_options(std::string& text, Options const& options,
     std::apply([&](auto const&... f) { (write(f), ...); }, fields);
 }
 
-/// Parses options up to the end: each at most once, in any order.
+/// Parses options up to the end: each at most once, in any order. An error at the first option also names `others`.
 template <class Options, class... Values>
-void read_options(reader& in, Options& options,
-                  std::tuple<field<Options, Values>...> const& fields) {
+void read_options(reader& in, Options& options, std::tuple<field<Options, Values>...> const& fields,
+                  std::vector<std::string_view> const& others = {}) {
     std::vector<std::string_view> given;
     while (!in.at_end()) {
         auto const name = in.peek();
@@ -160,6 +160,8 @@ void read_options(reader& in, Options& options,
         };
         std::apply([&](auto const&... f) { (read(f), ...); }, fields);
         if (!found) {
+            if (given.empty())
+                left.insert(left.end(), others.begin(), others.end());
             left.push_back("the end of the text");
             in.expected_one_of(left);
         }

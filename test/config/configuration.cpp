@@ -88,8 +88,8 @@ BOOST_AUTO_TEST_CASE(supports_a_rate_with_or_without_a_burst) {
     BOOST_TEST(wrong_for_an_store("100/1s") == "nothing");
     BOOST_TEST(wrong_for_an_store("100/1s burst 20") == "nothing");
     for (std::string const rule :
-         {"3 seats", "10/60s sliding", "10/60s fixed", "9/day", "100/1s leaky", "1/1s & 2/1min",
-          "100/1s burst 20 initial 0", "100/1s burst 20 refill interval"}) {
+         {"3 seats", "3 seats rest 1s", "10/60s sliding", "10/60s fixed", "9/day", "100/1s leaky",
+          "1/1s & 2/1min", "100/1s burst 20 initial 0", "100/1s burst 20 refill interval"}) {
         auto const wrong = wrong_for_an_store(rule);
         BOOST_TEST(wrong == "a store supports rules such as 100/1s and 100/1s burst 20", rule);
     }

@@ -368,7 +368,7 @@ std::vector<row> const& rows() {
          {"\"5/1min\"", "\"5/1min sliding\"", "\"5/1min fixed\"", "\"5/1min & 20/1h fixed\"",
           "\"9/day\""},
          {"\"5/1min bucket\"", "\"5/1min leaky\"", "\"5/1min bursty\"", "\"5 seats\"",
-          "\"5/1min & 20/1h bucket\""},
+          "\"5 seats rest 1s\"", "\"5/1min & 20/1h bucket\""},
          "`count` requires a rule with a window, such as `5/1min`"},
         {shared, "count", {}, {"401"}, "`store` and `count` exclude each other"},
         {shared, "cost", {"2", "\"bytes\"", "\"response header X-Tokens\""}, {}, ""},

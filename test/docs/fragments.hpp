@@ -50,3 +50,4 @@ struct response_of_api {
 };
 asio::awaitable<response_of_api> call_api();
 asio::awaitable<bool> is_password_right();
+asio::awaitable<void> fetch(std::string const& host);

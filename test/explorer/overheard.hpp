@@ -56,6 +56,11 @@ inline rule rule_of(weir::calendar_window_options const& o) {
     return {.limit = o.limit, .time = {}};
 }
 
+// No scenario has seats that rest.
+inline rule rule_of(weir::resting_seats_options const& o) {
+    return {.limit = o.seats, .time = o.rest};
+}
+
 // They do not change the number of seats: no scenario uses them.
 inline rule rule_of(weir::adaptive_options const& o) {
     return {.limit = std::visit([](auto const& each) { return each.max; }, o), .time = {}};
@@ -87,6 +92,10 @@ inline void follow(rule const& r, weir::fixed_window_options& o) {
 
 inline void follow(rule const& r, weir::calendar_window_options& o) {
     o.limit = r.limit;
+}
+
+inline void follow(rule const& r, weir::resting_seats_options& o) {
+    o = {.seats = r.limit, .rest = r.time};
 }
 
 inline void follow(rule const& r, weir::token_bucket_options& o) {

@@ -95,8 +95,8 @@ BOOST_AUTO_TEST_CASE(each_member) {
 
 BOOST_AUTO_TEST_CASE(keeps_its_kind) {
     for (std::string const rule :
-         {"3 seats", "4 knee", "20 vegas", "10/60s", "10/60s sliding", "10/60s fixed", "10/day",
-          "10/1s bucket", "10/1s leaky", "10/1s & 100/1min"}) {
+         {"3 seats", "3 seats rest 2s", "4 knee", "20 vegas", "10/60s", "10/60s sliding",
+          "10/60s fixed", "10/day", "10/1s bucket", "10/1s leaky", "10/1s & 100/1min"}) {
         BOOST_TEST_CONTEXT(rule) {
             BOOST_TEST(can_become(of(rule), of(rule)));
             BOOST_TEST(!can_become(of(rule), of("7/7s warming")));

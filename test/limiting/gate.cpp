@@ -576,6 +576,7 @@ BOOST_FIXTURE_TEST_CASE(rejects_all_requests_after_close, limits) {
 
 BOOST_FIXTURE_TEST_CASE(reports_its_kind, limits) {
     BOOST_TEST(add("a", "1 seats").has_seats());
+    BOOST_TEST(add("r", "1 seats rest 2s").has_seats());
     BOOST_TEST(add("b", "1/1s & 3 seats").has_seats());
     BOOST_TEST(!add("c", "1/1s").has_seats());
     auto& adaptive = add("d", "adaptive 2..20");

@@ -59,9 +59,9 @@ struct ledger {
 BOOST_AUTO_TEST_SUITE(memory_keys)
 
 BOOST_AUTO_TEST_CASE(bytes_are_the_allocated_bytes) {
-    for (char const* const rule :
-         {"3/1s", "40/1s", "2000/10s", "500/1s sliding slices 50", "5/1s burst 9", "4 seats",
-          "3 seats & 30/1s", "300/1s & 3000/1min", "2 seats & 3/1s & 300/1s sliding"}) {
+    for (char const* const rule : {"3/1s", "40/1s", "2000/10s", "500/1s sliding slices 50",
+                                   "5/1s burst 9", "4 seats", "4 seats rest 1s", "3 seats & 30/1s",
+                                   "300/1s & 3000/1min", "2 seats & 3/1s & 300/1s sliding"}) {
         BOOST_TEST_CONTEXT(rule) {
             asio::io_context ctx;
             limiter all(ctx, weir::limiter_config::parse(rule), {.max_keys = 10'000, .shards = 4});

@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(decides_like_the_policy) {
                 auto const [t, m] = held.back();
                 held.pop_back();
                 if (random.one_in(2))
-                    BOOST_TEST_REQUIRE(policy.leave(m, t, now) == plain.leave(m, t));
+                    BOOST_TEST_REQUIRE(policy.leave(m, t, now) == weir::leave(plain, m, t, now));
                 else
                     BOOST_TEST_REQUIRE(policy.refund(m, t, now) == plain.refund(m, t, now));
             }
@@ -133,6 +133,7 @@ BOOST_AUTO_TEST_CASE(decides_like_the_policy) {
     support::for_each_seed(1'000'000, 50, [&](random_source& random) {
         compare(weir::policy::seats({.seats = 7}), random);
         compare(weir::policy::seats({.seats = 7, .max_hold = 1s}), random);
+        compare(weir::policy::resting_seats({.seats = 7, .rest = 2s}), random);
         compare(weir::policy::sliding_log({.limit = 5, .window = 3s}), random);
         compare(weir::policy::sliding_window({.limit = 5, .window = 3s, .slices = 6}), random);
         compare(weir::policy::fixed_window({.limit = 5, .window = 3s}), random);

@@ -142,6 +142,7 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
         {"1 seats", {}},
         {"3 seats", weir::seats_options{.seats = 3}},
         {"3 seats max_hold 30s", weir::seats_options{.seats = 3, .max_hold = 30s}},
+        {"3 seats rest 2s", weir::resting_seats_options{.seats = 3, .rest = 2s}},
         {"4 knee", weir::knee_options{}},
         {"4 knee", weir::adaptive_options{}},
         {"9 knee min 2 max 50 headroom 0.1 probing 0.05",
@@ -293,7 +294,11 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("10/-1s exact", "column 4: expected a time above 0, found `-1s`");
     wrong("10/3000000h exact", "column 4: expected a time of at most 2562047h, found `3000000h`");
     wrong("1.5/1s", "column 2: expected a space or a slash, found `.5/1s`");
-    wrong("3 seats 4", "column 9: expected max_hold or the end of the text, found `4`");
+    wrong("3 seats 4", "column 9: expected max_hold, rest or the end of the text, found `4`");
+    wrong("3 seats max_hold 1s rest 1s", "column 21: expected the end of the text, found `rest`");
+    wrong("3 seats rest 1s max_hold 1s",
+          "column 17: expected the end of the text, found `max_hold`");
+    wrong("3 seats rest", "column 13: expected a time such as 500ms, found the end of the text");
     wrong("3 seats max_hold",
           "column 17: expected a time such as 500ms, found the end of the text");
     wrong("3 seats max_hold soon", "column 18: expected a time such as 500ms, found `soon`");

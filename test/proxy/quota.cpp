@@ -56,6 +56,7 @@ BOOST_AUTO_TEST_SUITE(quotas)
 
 BOOST_AUTO_TEST_CASE(of_each_kind) {
     BOOST_TEST(told("3 seats") == R"("a";q=3;qu="concurrent-requests")");
+    BOOST_TEST(told("3 seats rest 2s") == R"("a";q=3;qu="concurrent-requests")");
     BOOST_TEST(told("20 vegas max 40") == R"("a";q=40;qu="concurrent-requests")");
     BOOST_TEST(told("10/60s") == R"("a";q=10;w=60)");
     BOOST_TEST(told("10/60s sliding") == R"("a";q=10;w=60)");

@@ -302,6 +302,29 @@ BOOST_AUTO_TEST_CASE(an_interrupted_replay_counts_the_requests_read) {
     BOOST_TEST(o.asked() == 5);
 }
 
+// A response takes 1 s, and the seat rests for 2 s after it: requests are granted at 0 s, 3 s and 6 s.
+BOOST_AUTO_TEST_CASE(seats_rest_after_the_end_of_a_request) {
+    for (std::string const more : {"", " per client"}) {
+        std::vector<nanoseconds> waits;
+        replay::settings s;
+        s.watcher = [&](replay::decision const& d) {
+            BOOST_TEST(!d.rejected);
+            waits.push_back(d.waited);
+        };
+        replay::plan p;
+        p.rules = {replay::rule::parse("1 seats rest 2s" + more)};
+        p.queue.patience = 10s;
+        replay::simulation sim(s, {p});
+        for (auto const at : {0s, 1s, 2s}) {
+            auto one = entry(at, false);
+            one.held = 1s;
+            BOOST_TEST(sim.add(one));
+        }
+        sim.finish();
+        BOOST_TEST((waits == times{0s, 2s, 4s}));
+    }
+}
+
 // The log begins at 4 o'clock of UTC, on a Tuesday in summer.
 BOOST_AUTO_TEST_CASE(follows_the_calendar_of_the_log) {
     using hours = std::vector<int>;

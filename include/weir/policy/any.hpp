@@ -3,6 +3,7 @@
 #include <weir/policy/all.hpp>
 #include <weir/policy/limiter_config.hpp>
 #include <weir/policy/policy.hpp>
+#include <weir/policy/visit_inline.hpp>
 #include <weir/saved_numbers.hpp>
 
 #include <cstddef>
@@ -44,10 +45,11 @@ public:
     explicit any(options_type const& options);
 
     [[nodiscard]] options_type options() const {
-        return std::visit([](auto const& p) { return options_type(p.options()); }, policy_);
+        return detail::visit_inline(
+            [](auto const& p) { return options_type(p.options()); }, policy_);
     }
     void begin(time_point now) noexcept {
-        std::visit([&](auto& p) { p.begin(now); }, policy_);
+        detail::visit_inline([&](auto& p) { p.begin(now); }, policy_);
     }
     /// Continues from `before`. Throws `std::invalid_argument` if `before` is of another kind.
     void take_over(any& before, time_point now);
@@ -57,50 +59,52 @@ public:
 
     /// Returns whether both, which are of the same kind, make the same decisions from now on.
     [[nodiscard]] bool is_alike(any const& other, time_point now) const noexcept {
-        return std::visit(
+        return detail::visit_inline(
             [&]<class Policy>(Policy const& p) {
                 return p.is_alike(*std::get_if<Policy>(&other.policy_), now);
             },
             policy_);
     }
     [[nodiscard]] amount capacity() const noexcept {
-        return std::visit([](auto const& p) { return p.capacity(); }, policy_);
+        return detail::visit_inline([](auto const& p) { return p.capacity(); }, policy_);
     }
     [[nodiscard]] bool timed() const noexcept {
-        return std::visit([](auto const& p) { return p.timed(); }, policy_);
+        return detail::visit_inline([](auto const& p) { return p.timed(); }, policy_);
     }
     [[nodiscard]] weir::tickets tickets() const noexcept {
-        return std::visit([](auto const& p) { return tickets_of(p); }, policy_);
+        return detail::visit_inline([](auto const& p) { return tickets_of(p); }, policy_);
     }
     [[nodiscard]] bool catches_up() const noexcept {
-        return std::visit([](auto const& p) { return weir::catches_up(p); }, policy_);
+        return detail::visit_inline([](auto const& p) { return weir::catches_up(p); }, policy_);
     }
     [[nodiscard]] amount remaining(time_point now) const noexcept {
-        return std::visit([&](auto const& p) { return p.remaining(now); }, policy_);
+        return detail::visit_inline([&](auto const& p) { return p.remaining(now); }, policy_);
     }
     [[nodiscard]] amount debt(time_point now) const noexcept {
-        return std::visit([&](auto const& p) { return debt_of(p, now); }, policy_);
+        return detail::visit_inline([&](auto const& p) { return debt_of(p, now); }, policy_);
     }
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
-        return std::visit([&](auto const& p) { return p.ready_at(n, ahead, now); }, policy_);
+        return detail::visit_inline(
+            [&](auto const& p) { return p.ready_at(n, ahead, now); }, policy_);
     }
     [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept {
-        return std::visit([&](auto const& p) { return weir::ask_again_at(p, n, now); }, policy_);
+        return detail::visit_inline(
+            [&](auto const& p) { return weir::ask_again_at(p, n, now); }, policy_);
     }
     [[nodiscard]] std::size_t heap_bytes() const noexcept {
-        return std::visit([](auto const& p) { return heap_bytes_of(p); }, policy_);
+        return detail::visit_inline([](auto const& p) { return heap_bytes_of(p); }, policy_);
     }
     ticket take(amount n, time_point now) {
-        return std::visit([&](auto& p) { return p.take(n, now); }, policy_);
+        return detail::visit_inline([&](auto& p) { return p.take(n, now); }, policy_);
     }
     [[nodiscard]] bool times_leave() const noexcept {
-        return std::visit([](auto const& p) { return weir::times_leave(p); }, policy_);
+        return detail::visit_inline([](auto const& p) { return weir::times_leave(p); }, policy_);
     }
     bool leave(amount n, ticket t, time_point now) noexcept {
-        return std::visit([&](auto& p) { return weir::leave(p, n, t, now); }, policy_);
+        return detail::visit_inline([&](auto& p) { return weir::leave(p, n, t, now); }, policy_);
     }
     [[nodiscard]] ticket report(ticket t, outcome o) noexcept {
-        return std::visit(
+        return detail::visit_inline(
             [&]<class Policy>(Policy& p) {
                 if constexpr (uses_reports<Policy>)
                     return p.report(t, o);
@@ -110,13 +114,13 @@ public:
             policy_);
     }
     [[nodiscard]] amount capacity_now() const noexcept {
-        return std::visit([](auto const& p) { return capacity_now_of(p); }, policy_);
+        return detail::visit_inline([](auto const& p) { return capacity_now_of(p); }, policy_);
     }
     bool refund(amount n, ticket t, time_point now) noexcept {
-        return std::visit([&](auto& p) { return p.refund(n, t, now); }, policy_);
+        return detail::visit_inline([&](auto& p) { return p.refund(n, t, now); }, policy_);
     }
     ticket merge(ticket a, ticket b, amount n) noexcept {
-        return std::visit([&](auto& p) { return p.merge(a, b, n); }, policy_);
+        return detail::visit_inline([&](auto& p) { return p.merge(a, b, n); }, policy_);
     }
 
     /// Saves the state of the rule, if its states can be saved.
@@ -148,7 +152,7 @@ public:
     }
 
     [[nodiscard]] time_point next_overdue() const noexcept {
-        return std::visit(
+        return detail::visit_inline(
             []<class Policy>(Policy const& p) {
                 if constexpr (watchful_policy<Policy>)
                     return p.next_overdue();
@@ -158,7 +162,7 @@ public:
             policy_);
     }
     [[nodiscard]] std::optional<overdue> pop_overdue(time_point now) noexcept {
-        return std::visit(
+        return detail::visit_inline(
             [&]<class Policy>(Policy& p) -> std::optional<overdue> {
                 if constexpr (watchful_policy<Policy>)
                     return p.pop_overdue(now);

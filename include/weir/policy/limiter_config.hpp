@@ -4,6 +4,7 @@
 #include <weir/policy/calendar_window.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
+#include <weir/policy/resting_seats.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/sliding_window.hpp>
@@ -31,6 +32,7 @@ struct policy_list {
 /// The policies that can be chosen at run time. limiter_config.cpp defines the syntax of their options.
 using chosen_at_run_time = policy_list<  //
     policy::seats,                       //
+    policy::resting_seats,               //
     policy::sliding_log,                 //
     policy::sliding_window,              //
     policy::fixed_window,                //
@@ -64,6 +66,7 @@ public:
 ///
 /// Texts, their limiters and further options:
 /// - `3 seats`: `seats`; `max_hold 30s`
+/// - `3 seats rest 2s`: `resting_seats`
 /// - `4 knee`: `adaptive_seats`; `min 1`, `max 1000`, `headroom 0.25`, `probing 0.01`
 /// - `20 vegas`: `adaptive_seats`; `min 1`, `max 1000` and all others
 /// - `20 gradient2`: `adaptive_seats`; `min 20`, `max 200` and all others

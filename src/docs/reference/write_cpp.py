@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAMESPACES = ("weir", "weir::testing", "weir::redis", "weir::mysql", "weir::order")
 # Policies are template arguments: programs name them, but do not call their members.
 POLICIES = ("seats sliding_log sliding_window fixed_window token_bucket leaky_bucket smooth_bursty smooth_warming_up adaptive "
-            "adaptive_rate calendar_window server_quota penalty any all").split()
+            "adaptive_rate calendar_window resting_seats server_quota penalty any all").split()
 # A program calls the members of these.
 RULES = ("weir::policy::rate_tree", "weir::policy::rate_tree_turns", "weir::policy::tree_node")
 DOXYFILE = """

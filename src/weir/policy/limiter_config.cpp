@@ -62,8 +62,9 @@ struct steady_rate {
 };
 
 // Whether the word for the kind is optional: with `goes_plainly` it is optional if no word follows, or if the first of
-// the options follows. With `is_absent` the beginning selects the kind.
-enum class word { is_needed, goes_plainly, is_absent };
+// the options follows. With `is_absent` the beginning selects the kind. With `needs_option` another kind has the same
+// word, and the first of the options must follow it.
+enum class word { is_needed, goes_plainly, is_absent, needs_option };
 
 template <class Options, class Head, class... Values>
 struct form {
@@ -74,12 +75,25 @@ struct form {
     constexpr form(Head h, std::string_view n, field<Options, Values>... f)
         : form(h, n, word::is_needed, f...) {}
 
-    // The option that identifies the kind without its word, if there is one.
-    [[nodiscard]] constexpr std::string_view stand_in() const {
+    [[nodiscard]] constexpr std::string_view first_option() const {
         if constexpr (sizeof...(Values) != 0)
-            return how == word::goes_plainly ? std::get<0>(fields).name : std::string_view();
+            return std::get<0>(fields).name;
         else
             return {};
+    }
+    // The first option if it must be there.
+    [[nodiscard]] std::string needed_option(Options const& options) const {
+        std::string text;
+        if constexpr (sizeof...(Values) != 0) {
+            auto const& f = std::get<0>(fields);
+            if (how == word::needs_option)
+                text.append(" ").append(f.name).append(" ").append(to_text(options.*f.member));
+        }
+        return text;
+    }
+    // The option that identifies the kind without its word, if there is one.
+    [[nodiscard]] constexpr std::string_view stand_in() const {
+        return how == word::goes_plainly ? first_option() : std::string_view();
     }
     // Whether the beginning alone is enough.
     [[nodiscard]] constexpr bool needs_nothing() const {
@@ -99,6 +113,8 @@ form(Head<Options>, char const*, word, field<Options, Values>...)
     -> form<Options, Head<Options>, Values...>;
 
 constexpr std::tuple forms{
+    form{count{&resting_seats_options::seats}, "seats", word::needs_option,
+         field{"rest", &resting_seats_options::rest}},
     form{count{&seats_options::seats}, "seats", field{"max_hold", &seats_options::max_hold}},
     form{count{&knee_options::seats}, "knee", field{"min", &knee_options::min},
          field{"max", &knee_options::max}, field{"headroom", &knee_options::headroom},
@@ -202,6 +218,8 @@ std::string written(Options const& options) {
                 text.append(" ").append(f.name);
             if (!rest.empty())
                 text.append(" ").append(rest);
+            else
+                text.append(f.needed_option(options));
         }
     };
     std::apply([&](auto const&... each) { (write(each), ...); }, forms);
@@ -285,15 +303,25 @@ limiter_config read_config(reader in) {
     std::optional<limiter_config> result;
     auto const rate = a_rate(first.permits, "s");
     std::vector<std::string_view> words;
+    std::vector<std::string_view> distinctions;  // of the kinds with the word of the text
     bool may_end = false;
     auto const try_form = [&](auto const& f) {
         if (result || f.head.what != first.what())
             return;
-        words.push_back(f.name);
+        if (f.how != word::needs_option)
+            words.push_back(f.name);
         if (!f.stand_in().empty())
             words.push_back(f.stand_in());
         may_end = may_end || f.needs_nothing();
         auto const next = in.peek();
+        if (next == f.name && f.how == word::needs_option) {
+            auto after = in;
+            after.skip_word();
+            if (after.peek() != f.first_option()) {
+                distinctions.push_back(f.first_option());
+                return;
+            }
+        }
         if (next == f.name)
             in.skip_word();
         else if (f.how != word::is_absent &&
@@ -301,7 +329,7 @@ limiter_config read_config(reader in) {
             return;
         typename std::decay_t<decltype(f)>::options_type options;
         set_head(options, f.head, first);
-        detail::read_options(in, options, f.fields);
+        detail::read_options(in, options, f.fields, distinctions);
         result = options;
     };
     std::apply([&](auto const&... each) { (try_form(each), ...); }, forms);
