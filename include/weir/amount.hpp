@@ -18,19 +18,27 @@ inline constexpr amount max_amount = 1'000'000'000'000'000;
 /// The value of `queue_options::max_waiting` and `max_waiting_permits` without a bound.
 inline constexpr amount unlimited = std::numeric_limits<amount>::max();
 
-/// The position of a request in a queue whose order does not depend on the arrival alone. An order uses either the class
-/// or the flow.
+/// The position of a request in a queue whose order does not depend on the arrival alone. `queue_order` defines which
+/// of these an order uses.
 struct standing {
-    /// The class for `queue_order::priority`, 0 (first) to 7. The default is 3, as for the urgency in RFC 9218.
+    /// The class for `queue_order::priority` and `fair`, 0 (first) to 7. The default is 3, as for the urgency in
+    /// RFC 9218.
     int priority = 3;
 
     /// For `queue_order::fair`: the flow of the request, such as a number or a hash of a tenant. Requests with the same
-    /// flow share one turn. For `queue_order::shares`: the `partition_flow` of its partition.
+    /// flow and class share one turn. For `queue_order::shares`: the `partition_flow` of its partition.
     std::uint64_t flow = 0;
+
+    /// For `queue_order::fair`: the weight of the request, 1 to 32. Waiting flows of one class get permits in
+    /// proportion to their weights.
+    int weight = 1;
 };
 
 /// The last class of `standing::priority`.
 inline constexpr int last_priority = 7;
+
+/// The largest `standing::weight`.
+inline constexpr int max_weight = 32;
 
 namespace detail {
 
@@ -42,7 +50,7 @@ concept number =
     !std::same_as<T, char32_t>;
 
 /// A number above every amount of permits.
-inline constexpr amount excessive = std::numeric_limits<amount>::max() >> 4;
+inline constexpr amount excessive = std::numeric_limits<amount>::max() >> 9;
 static_assert(max_amount < excessive);
 
 // These throw `std::invalid_argument`. They are separate functions so that the checks are short and become inline.
@@ -54,6 +62,10 @@ static_assert(max_amount < excessive);
 [[noreturn, gnu::noinline, gnu::cold]] inline void throw_class(int priority, int last) {
     throw std::invalid_argument("weir: a request of priority " + std::to_string(priority) +
                                 "; the priority must be from 0 to " + std::to_string(last));
+}
+[[noreturn, gnu::noinline, gnu::cold]] inline void throw_weight(int weight, int most) {
+    throw std::invalid_argument("weir: a request of weight " + std::to_string(weight) +
+                                "; the weight must be from 1 to " + std::to_string(most));
 }
 [[noreturn, gnu::noinline, gnu::cold]] inline void throw_range(amount min, amount max) {
     throw std::invalid_argument(
@@ -80,15 +92,15 @@ template <number T>
 ///
 ///     co_await calls.enter(2, 1s);
 ///     co_await calls.enter({2, {.priority = 1}}, 1s);
-///     co_await calls.enter({1, {.flow = tenant}}, 1s);
+///     co_await calls.enter({1, {.flow = tenant, .weight = 3}}, 1s);
 ///     co_await bytes.enter(weir::request::between(1'024, 65'536), 1s);   // all available permits, at least 1,024
 ///
-/// A request for 0 permits is granted immediately. A negative number and an invalid class throw
-/// `std::invalid_argument`; a number above `max_amount` is rejected with `errc::exceeds_capacity`.
+/// A request for 0 permits is granted immediately. A negative number, class or weight out of
+/// bounds throws `std::invalid_argument`; a number above `max_amount` is rejected with `errc::exceeds_capacity`.
 ///
 /// A request `between` `min` and `max` waits until `min` permits can be granted, and then gets all available permits up to
 /// `max`: `permit::count()` is their number. Everything else depends on `min`: its grant time, its rejections, its part
-/// of the queue, and the permits that a `chain` takes. It has a class, but no flow.
+/// of the queue, and the permits that a `chain` takes. It has a class, but no flow, and the weight 1.
 class request {
 public:
     /// A request for 1 permit.
@@ -98,10 +110,12 @@ public:
     template <detail::number T>
     constexpr request(T n) : packed_(packed(checked(n), standing().priority)) {}
 
-    /// A request for `n` permits with a class or a flow.
+    /// A request for `n` permits with a class, a flow or a weight.
     template <detail::number T>
     constexpr request(T n, standing const& how)
-        : flow_or_max_(how.flow), packed_(packed(checked(n), checked_class(how.priority))) {}
+        : flow_or_max_(how.flow),
+          packed_(packed(checked(n), checked_class(how.priority)) |
+                  (checked_weight(how.weight) - standing().weight) << weight_shift) {}
 
     /// Returns a request for all available permits, but at least `min` and at most `max`, with a class.
     ///
@@ -126,14 +140,19 @@ public:
     [[nodiscard]] constexpr int priority() const noexcept {
         return static_cast<int>(packed_ & last_priority);
     }
+    /// Returns `standing::weight`.
+    [[nodiscard]] constexpr int weight() const noexcept {
+        return static_cast<int>(packed_ >> weight_shift & (max_weight - 1)) + standing().weight;
+    }
 
     /// Returns whether both ask for the same number with the same standing.
     friend constexpr bool operator==(request const&, request const&) noexcept = default;
 
 private:
     static constexpr amount range_flag = last_priority + 1;
-    static constexpr int flag_bits = 4;
-    static_assert(range_flag < 1 << flag_bits &&
+    static constexpr int weight_shift = 4;
+    static constexpr int flag_bits = 9;
+    static_assert(range_flag < 1 << weight_shift && max_weight <= 1 << (flag_bits - weight_shift) &&
                   detail::excessive <= std::numeric_limits<amount>::max() >> flag_bits);
 
     struct range_tag {};
@@ -154,6 +173,11 @@ private:
         if (priority < 0 || priority > last_priority)
             detail::throw_class(priority, last_priority);
         return priority;
+    }
+    static constexpr amount checked_weight(int weight) {
+        if (weight < 1 || weight > max_weight)
+            detail::throw_weight(weight, max_weight);
+        return weight;
     }
 
     [[nodiscard]] static constexpr amount packed(amount n, int priority) noexcept {

@@ -258,8 +258,8 @@ private:
 /// their decision does not fit under a lock. For several rules over the same requests use `policy::all`, which takes
 /// one lock.
 ///
-/// Class and flow: `limiter.with({n, {.flow = tenant}})` passes them to the limiter. They have no effect on the order of
-/// the chain. With `queue_order::shares` its seats count for the partition. With `when_full::evict_oldest` they select the
+/// Class, flow and weight: `limiter.with({n, {.flow = tenant}})` passes them to the limiter. They have no effect on the
+/// order of the chain. With `queue_order::shares` its seats count for the partition. With `when_full::evict_oldest` they select the
 /// request that an arriving chain drops.
 ///
 /// Order: each limiter grants the requests in its queue in arrival order, chains or not, and chains over the same

@@ -104,8 +104,8 @@ using basic_steady_timer = boost::asio::basic_waitable_timer<
 /// thread that granted, rejected or cancelled the request. Asio's executors meet these rules.
 ///
 /// Cost: without waiting requests a limiter has no running timer, keeps no context running, and holds no memory for
-/// operations, except 1 KiB after the first wait in the order `priority` or `fair`. Immediate grants never yield: use
-/// `asio::post` in a loop that must let other coroutines run.
+/// operations, except 1 KiB after the first wait in the order `priority`, or of each class in the order `fair`. Immediate
+/// grants never yield: use `asio::post` in a loop that must let other coroutines run.
 template <limiting_policy Policy, class Executor = boost::asio::any_io_executor,
           class Timer = basic_steady_timer<Executor>, class Queue = order::any>
 class basic_limiter {

@@ -12,7 +12,7 @@ namespace weir::inline v0_2 {
 
 /// The end of a request that waited or was rejected. A request that was granted immediately has no event.
 struct request_event {
-    /// The permits that the request asked for, with its class and its flow.
+    /// The permits that the request asked for, with its `standing`.
     request asked{};
     /// The permits that were granted; 0 if the request was rejected.
     amount granted = 0;

@@ -24,9 +24,9 @@ enum class when_full : std::uint8_t {
 
 /// The rule that selects the next waiting request.
 ///
-/// A request has a class and a flow, its `standing`. `priority` uses only the class, `fair` and `shares` use only the flow,
-/// and no order uses both. In debug builds an assertion fails if a request names what one of these orders ignores. Orders
-/// that depend on the arrival ignore both, so that a program can select one of them by configuration.
+/// A request has a class, a flow and a weight, its `standing`. `priority` uses only the class, `shares` only the flow, and
+/// `fair` all three. In debug builds an assertion fails if a request names what one of these orders ignores. Orders that
+/// depend on the arrival ignore all three, so that a program can select one of them by configuration.
 ///
 /// No other waiting request overtakes the next one, however large it is: they wait until it is granted or leaves the
 /// queue. Each order defines which requests a new request may overtake.
@@ -74,23 +74,34 @@ enum class queue_order : std::uint8_t {
     /// request of each higher class that has aged so far. The real wait can be longer than this prediction.
     priority,
 
-    /// By flow, `standing::flow`: the flows take turns, in the order in which they began to wait. Within a flow the
-    /// oldest request is next.
+    /// By class and, within a class, by flow: `standing::flow`. The flows of a class take turns, and within a flow the
+    /// oldest request is next. Among the next requests of the classes, the class and the wait decide as in `priority`.
+    /// Without classes only the turns decide; with one flow the order is `priority`.
     ///
-    /// Fairness counts permits, not requests: a flow with larger requests has fewer of them granted. Over any time in
-    /// which two flows always have a waiting request, the permits granted to them differ by at most four times the
-    /// largest request, or eight times if requests leave the queue ungranted. Source: Shreedhar and Varghese,
-    /// "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995.
+    /// Turns count permits, not requests, in proportion to `standing::weight`. Over any time in which two flows of a
+    /// class always have a waiting request, let each have the permits granted to it, divided by its weight. The
+    /// difference is at most the sum of the largest request of each, divided by its weight. Other flows and requests
+    /// that leave do not change this. A flow that waits in several classes has separate turns. Source: Golestani, "A
+    /// self-clocked fair queueing scheme for broadband applications", INFOCOM 1994.
     ///
-    /// A flow has a turn only while it waits, and takes about 110 bytes then; after its last request it starts again. A
-    /// new request overtakes no request of the same flow, but may overtake requests of other flows that must wait more
-    /// than one turn. `try_enter` fails while a request waits.
+    /// A flow has turns only while it waits, and takes about 120 bytes then. It gains nothing by leaving and coming back.
+    /// A class takes 1 KiB from its first wait on. A grant takes a time that is logarithmic in the number of flows.
     ///
-    /// `evict_oldest` drops the oldest request of a flow that asks for the most permits, to within a factor of 2, so
-    /// that no flow can fill the queue for the others. If that is not enough, it drops more of the same flow.
+    /// No request waits forever. Assume that all requests have one size and one weight, and that none leaves the queue.
+    /// After a request has been the first of its flow for 7 times `queue_options::ageing`, no new request precedes it.
+    /// In its class, at most one request of each other flow does.
     ///
-    /// `max_expected_wait` counts the permits of waiting requests of the same flow, or, if none of them waits, of the
-    /// first request of each other flow. The real wait can be longer than this prediction.
+    /// A new request overtakes no request of the same flow and class. It may overtake requests of other flows, the next
+    /// one included, if it asks for fewer permits or has a greater weight. It overtakes requests of higher classes as
+    /// in `priority`. `try_enter` fails while a request of the same class waits.
+    ///
+    /// `evict_oldest` drops the oldest request of a flow of the highest waiting class: of the flow that asks for the
+    /// most permits, divided by its weight, to within a factor of 2. So no flow can fill the queue for the others of its
+    /// class. If that is not enough, it drops more of the same flow. It drops none of a lower class than the new request.
+    ///
+    /// `max_expected_wait` counts the permits of waiting requests of the same flow and class. If none of them waits, it
+    /// counts the first request of each other flow of the class that precedes the new request, of up to 64 flows or all.
+    /// The real wait can be longer than this prediction.
     fair,
 
     /// By partition: each partition has a share of the seats, for requests that need separate seats.
@@ -176,7 +187,7 @@ struct queue_options {
     /// hour.
     duration interval = std::chrono::milliseconds(100);
 
-    /// For `queue_order::priority`: the wait that counts as much as one class, 1 ns to an hour.
+    /// For `queue_order::priority` and `fair`: the wait that counts as much as one class, 1 ns to an hour.
     duration ageing = std::chrono::seconds(1);
 
     /// For `queue_order::shares`: names and percentages of the seats, at most 100 % together. Names consist of letters,

@@ -14,22 +14,28 @@ using weir::detail::any_queue;
 
 namespace {
 
-// Returns which of two requests is served first: the later one, of a lower class, or the one of a flow that has not
-// had its turn.
-bool goes_by_class(any_queue& queue) {
+// Returns whether a later request with this standing is served before one of class 7, flow 1 and weight 1.
+bool is_served_first(any_queue& queue, weir::standing const& how) {
     stand_in first, second;
     first.number = 1;
     second.number = 2;
     first.ask_for({1, {.priority = 7, .flow = 1}});
-    second.ask_for({1, {.priority = 0, .flow = 2}});
+    second.ask_for({1, how});
     for (auto* const op : {&first, &second}) {
         queue.prepare(*op);
         queue.push(*op);
     }
-    bool const by_class = queue.next({}) == &second;
+    bool const is_first = queue.next({}) == &second;
     queue.erase(first);
     queue.erase(second);
-    return by_class;
+    return is_first;
+}
+
+bool goes_by_class(any_queue& queue) {
+    return is_served_first(queue, {.priority = 0, .flow = 2});
+}
+bool goes_by_weight(any_queue& queue) {
+    return is_served_first(queue, {.priority = 7, .flow = 2, .weight = 2});
 }
 
 }  // namespace
@@ -39,6 +45,7 @@ BOOST_AUTO_TEST_SUITE(a_queue_of_any_order)
 BOOST_AUTO_TEST_CASE(adopts_the_new_order_when_none_waits_and_memory_is_available) {
     any_queue queue({.order = queue_order::priority});
     BOOST_TEST(goes_by_class(queue));
+    BOOST_TEST(!goes_by_weight(queue));
     queue.configure({.order = queue_order::fair});
     stand_in op;
     op.ask_for(1);
@@ -52,25 +59,30 @@ BOOST_AUTO_TEST_CASE(adopts_the_new_order_when_none_waits_and_memory_is_availabl
         }
     }
     BOOST_TEST(failures > 0);
-    BOOST_TEST(!goes_by_class(queue));
+    BOOST_TEST(goes_by_class(queue));
+    BOOST_TEST(goes_by_weight(queue));
     queue.configure({.order = queue_order::priority});
     BOOST_TEST(goes_by_class(queue));
+    BOOST_TEST(!goes_by_weight(queue));
 }
 
-// An order uses the class or the flow, never both.
-BOOST_AUTO_TEST_CASE(tells_whether_its_order_uses_the_class_and_the_flow) {
+BOOST_AUTO_TEST_CASE(tells_whether_its_order_uses_the_standing) {
     weir::request const plain(1);
     weir::request const classed(1, {.priority = 0});
     weir::request const flowing(1, {.flow = 1});
+    weir::request const weighty(1, {.weight = 2});
     auto const uses = [](weir::queue_order order, weir::request const& r) {
         return any_queue::can_use({.order = order}, r);
     };
     using enum weir::queue_order;
-    for (auto const order : {fifo, lifo, adaptive_lifo, codel})
-        BOOST_TEST((uses(order, plain) && uses(order, classed) && uses(order, flowing)));
-    BOOST_TEST((uses(priority, plain) && uses(priority, classed) && !uses(priority, flowing)));
-    for (auto const order : {fair, shares})
-        BOOST_TEST((uses(order, plain) && !uses(order, classed) && uses(order, flowing)));
+    for (auto const order : {fifo, lifo, adaptive_lifo, codel, fair}) {
+        for (auto const& r : {plain, classed, flowing, weighty})
+            BOOST_TEST(uses(order, r));
+    }
+    BOOST_TEST((uses(priority, plain) && uses(priority, classed)));
+    BOOST_TEST((!uses(priority, flowing) && !uses(priority, weighty)));
+    BOOST_TEST((uses(shares, plain) && uses(shares, flowing)));
+    BOOST_TEST((!uses(shares, classed) && !uses(shares, weighty)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

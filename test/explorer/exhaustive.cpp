@@ -65,9 +65,9 @@ action configure(amount limit) {
     return a;
 }
 
-action as(int priority, std::uint64_t key) {
+action as(int priority, std::uint64_t key, int weight = 1) {
     auto a = enter;
-    a.how = {.priority = priority, .flow = key};
+    a.how = {.priority = priority, .flow = key, .weight = weight};
     return a;
 }
 
@@ -125,6 +125,13 @@ std::vector<small_scenario> small_scenarios() {
          in_order(
              weir::queue_order::fair,
              seats(1, {{as(3, 1), leave, as(3, 1), leave}, {as(3, 2), leave}, {as(3, 2), leave}}))},
+        {"one seat, in the order fair, with weights",
+         in_order(weir::queue_order::fair, seats(1, {{as(3, 1), leave, as(3, 1), leave},
+                                                     {as(3, 2, 2), leave, as(3, 2, 2), leave}}))},
+        {"one seat, in the order fair, with classes",
+         in_order(weir::queue_order::fair, seats(1, {{as(4, 1), sleep(1), leave},
+                                                     {as(4, 2), leave},
+                                                     {sleep(1), as(3, 1), leave}}))},
         {"one seat, the limiter is destroyed", seats(1, {twice, once, {just(kind::abandon)}})},
         {"one seat, the context is destroyed",
          seats(1, {{elsewhere, leave}, {elsewhere, leave}, {just(kind::end_context)}})},

@@ -229,7 +229,9 @@ void oracle::judge_help(call const& c, time_point now) const {
             now >= weir::later(r->deadline, slack))
             violated(invariant::asleep, name(*r) + " blocks a call after its deadline");
     }
-    if (auto const* const next = next_caller(now); next && fits(next->n, now))
+    // The request of this call may change which one is next.
+    auto const* const newcomer = c.what == enter && in_line(*c.who) ? c.who : nullptr;
+    if (auto const* const next = next_caller(now, newcomer); next && fits(next->n, now))
         violated(invariant::asleep,
                  name(*next) + " blocks a call, though permits are available for it");
 }
@@ -640,6 +642,8 @@ std::vector<amount> oracle::ahead_of_new(request const& newcomer, bool evicts,
             bool const waits = other->is == request::state::waiting && in_line(*other);
             if (!is_caller(*other) || (!waits && std::ranges::count(gave_up_, other) == 0))
                 continue;
+            if (order_.by_key() && other->how.priority != newcomer.how.priority)
+                continue;
             bool const before =
                 order_.by_key()
                     ? other->how.flow == newcomer.how.flow
@@ -669,16 +673,17 @@ std::uint64_t oracle::callers_waiting() const {
     }));
 }
 
-// Returns the request to be granted next, in the order of the queue.
-request* oracle::next_caller(time_point now) const {
+// Returns the request to be granted next, in the order of the queue, as if `newcomer` had not joined it.
+request* oracle::next_caller(time_point now, request const* newcomer) const {
     std::vector<request*> callers;
-    std::ranges::copy_if(waiting_, std::back_inserter(callers), [](request const* r) {
-        return r->is == request::state::waiting && is_caller(*r) && r->op && in_line(*r);
+    std::ranges::copy_if(waiting_, std::back_inserter(callers), [&](request const* r) {
+        return r != newcomer && r->is == request::state::waiting && is_caller(*r) && r->op &&
+               in_line(*r);
     });
     if (callers.empty())
         return nullptr;
     if (order_.groups()) {
-        auto const next = order_.next();
+        auto const next = newcomer ? order_.next_without(newcomer->number) : order_.next();
         auto const it = std::ranges::find(callers, next, &request::number);
         return it == callers.end() ? nullptr : *it;
     }

@@ -249,7 +249,7 @@ private:
                                                    time_point now) const;
     [[nodiscard]] bool may_pass(weir::request const& newcomer, time_point now) const;
     [[nodiscard]] duration lateness() const;
-    [[nodiscard]] request* next_caller(time_point now) const;
+    [[nodiscard]] request* next_caller(time_point now, request const* newcomer = nullptr) const;
     void check_retry(request const& r, bool evicts, time_point now) const;
 
     weir::queue_options queueing_;

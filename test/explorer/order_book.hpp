@@ -19,7 +19,11 @@ using weir::time_point;
 class order_book {
 public:
     explicit order_book(weir::queue_options const& o)
-        : order_(o.order), target_(o.target), interval_(o.interval), ageing_(o.ageing) {
+        : order_(o.order),
+          target_(o.target),
+          interval_(o.interval),
+          ageing_(o.ageing),
+          fair_(o.ageing) {
         for (auto const& p : o.partitions)
             shares_.partitions[p.flow()] = p.percent();
     }
@@ -48,13 +52,13 @@ public:
     void came_home(std::uint64_t key, amount n) { shares_.give_back(key, n); }
 
     void joined(std::uint64_t number, time_point since, weir::request const& r) {
-        line_.push_back({number, since, r.priority()});
-        fair_.join(static_cast<int>(number), r.flow(), r.count());
+        line_.push_back({number, since, r.priority(), r.count()});
+        fair_.join(static_cast<int>(number), r, since);
         shares_.join(static_cast<int>(number), r.flow(), r.count());
     }
     void served(std::uint64_t number) {
         if (order_ == weir::queue_order::fair)
-            fair_.grant();
+            fair_.grant(std::ranges::find(line_, number, &place::number)->count);
         else
             fair_.leave(static_cast<int>(number));
         forget(number);
@@ -78,6 +82,12 @@ public:
         }
         return next->number;
     }
+    /// Returns the next request if this one had not joined; 0 if no other waits.
+    [[nodiscard]] std::uint64_t next_without(std::uint64_t newcomer) const {
+        auto others = *this;
+        others.left(newcomer);
+        return others.next();
+    }
     // For any order, if the book receives all requests that join and leave.
     [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
     /// 0 if no request waits.
@@ -95,6 +105,8 @@ public:
     [[nodiscard]] bool lets_pass(weir::request const& r, time_point now) const {
         if (order_ == weir::queue_order::shares)
             return shares_.lets_pass(r.flow(), r.count());
+        if (order_ == weir::queue_order::fair)
+            return fair_.lets_pass(r, now);
         return order_ == weir::queue_order::priority &&
                std::ranges::none_of(line_, [&](place const& one) {
                    return goes_first(one, r.priority(), now);
@@ -110,7 +122,7 @@ public:
             return std::ranges::count(others.shares_.may_make_way(asked.flow(), asked.count()),
                                       static_cast<int>(number)) != 0;
         if (order_ == weir::queue_order::fair)
-            return others.fair_.may_make_way(static_cast<int>(number));
+            return others.fair_.may_make_way(static_cast<int>(number), asked);
         if (order_ != weir::queue_order::priority)
             return others.line_.front().number == number;
         auto const& one = *std::ranges::find(line_, number, &place::number);
@@ -124,6 +136,8 @@ public:
     [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
         if (order_ == weir::queue_order::shares)
             return !shares_.may_make_way(r.flow(), r.count()).empty();
+        if (order_ == weir::queue_order::fair)
+            return fair_.somebody_makes_way(r);
         if (order_ == weir::queue_order::priority)
             return std::ranges::any_of(line_, [&](place const& one) {
                 return one.priority >= r.priority();
@@ -174,6 +188,7 @@ private:
         std::uint64_t number;
         time_point since;
         int priority;
+        weir::amount count;
     };
 
     [[nodiscard]] bool goes_first(place const& older, int priority, time_point since) const {

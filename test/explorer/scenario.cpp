@@ -164,11 +164,11 @@ bool groups(scenario const& s) {
            s.queueing.order == weir::queue_order::shares;
 }
 
-// Returns the class or the flow, by what the order uses.
-weir::standing used_by(weir::queue_order order, int priority, std::uint64_t flow) {
+// Returns what the order uses of a standing.
+weir::standing used_by(weir::queue_order order, weir::standing how) {
     if (order == weir::queue_order::priority)
-        return {.priority = priority};
-    return {.flow = flow};
+        return {.priority = how.priority};
+    return how;
 }
 
 std::string to_text(duration t) {
@@ -252,9 +252,12 @@ scenario make_scenario(policy which, std::uint64_t seed, int max_callers) {
         s.queueing.ageing = duration(d.roll(1, 12));
     }
     if (groups(s)) {
+        auto const last = s.queueing.order == weir::queue_order::priority || d.one_in(2) ? 3 : 0;
         for (auto& script : s.callers) {
             for (auto& a : script)
-                a.how = used_by(s.queueing.order, d.roll(0, 3), d.roll<std::uint64_t>(0, 2));
+                a.how = used_by(s.queueing.order, {.priority = d.roll(0, last),
+                                                   .flow = d.roll<std::uint64_t>(0, 2),
+                                                   .weight = d.one_in(2) ? 1 : d.roll(1, 3)});
         }
     }
 
@@ -475,7 +478,9 @@ std::string to_string(action const& a, scenario const& s) {
         groups(s) &&
         (a.what == kind::enter || a.what == kind::reserve || a.what == kind::try_enter);
     auto const how =
-        stands ? fmt::format(", class {}, for {}", a.how.priority, a.how.flow) : std::string();
+        stands
+            ? fmt::format(", class {}, for {}, weight {}", a.how.priority, a.how.flow, a.how.weight)
+            : std::string();
     return without_key(a) + how + (s.keys == 1 ? "" : key_of(a));
 }
 

@@ -390,6 +390,68 @@ BOOST_AUTO_TEST_CASE(fair_shares_permits_and_not_requests) {
     BOOST_TEST(granted(small) == 6);
 }
 
+BOOST_AUTO_TEST_CASE(fair_grants_permits_in_proportion_to_the_weights) {
+    kitchen_with k({.order = queue_order::fair});
+    for (int i = 0; i != 8; ++i)
+        k.come({1, {.flow = 1}});
+    for (int i = 0; i != 8; ++i)
+        k.come({1, {.flow = 2, .weight = 3}});
+    for (int i = 0; i != 8; ++i)
+        k.hand_over();
+    BOOST_TEST(k.states() == "sswwwwwwssssssww");
+}
+
+BOOST_AUTO_TEST_CASE(fair_prefers_a_lower_class_until_the_others_have_aged) {
+    kitchen_with k({.order = queue_order::fair, .ageing = 1s});
+    k.come({1, {.priority = 5, .flow = 1}});
+    run_for(k.ctx, 1500ms);
+    k.come({1, {.priority = 5, .flow = 2}});
+    k.come(
+        {1,
+         {.priority = 4, .flow = 1}});  // after the first: that one is older by more than a class
+    k.come({1, {.priority = 3, .flow = 3}});
+    k.come({1, {.priority = 3, .flow = 3}});
+    k.hand_over();
+    BOOST_TEST(k.states() == "wwwsw");
+    k.hand_over();
+    BOOST_TEST(k.states() == "wwwss");
+    k.hand_over();
+    BOOST_TEST(k.states() == "swwss");
+    k.hand_over();
+    BOOST_TEST(k.states() == "swsss");
+    k.hand_over();
+    BOOST_TEST(k.states() == "sssss");
+}
+
+// A newcomer of a low class takes a free permit, although a large request of a higher class waits for it.
+BOOST_AUTO_TEST_CASE(fair_lets_an_urgent_newcomer_overtake) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 2}, {.order = queue_order::fair});
+    auto const held = kitchen.try_enter();
+    visit large(kitchen, weir::request(2, {.priority = 4, .flow = 1}));
+    settle(ctx);
+    BOOST_TEST(!kitchen.try_enter({1, {.priority = 4, .flow = 2, .weight = 32}}));
+    BOOST_TEST(!!kitchen.try_enter({1, {.priority = 3, .flow = 2}}));
+    visit urgent(kitchen, weir::request(1, {.priority = 0, .flow = 1}));
+    settle(ctx);
+    BOOST_TEST(urgent.granted());
+    BOOST_TEST(large.waiting());
+}
+
+// A request that asks for fewer permits than the next one is next, and gets the free permits.
+BOOST_AUTO_TEST_CASE(fair_lets_a_smaller_request_of_another_flow_go_first) {
+    asio::io_context ctx;
+    seats kitchen(ctx, {.seats = 2}, {.order = queue_order::fair});
+    auto const held = kitchen.try_enter();
+    visit large(kitchen, weir::request(2, {.flow = 1}));
+    settle(ctx);
+    BOOST_TEST(!kitchen.try_enter({1, {.flow = 2}}));
+    visit small(kitchen, weir::request(1, {.flow = 2}));
+    settle(ctx);
+    BOOST_TEST(small.granted());
+    BOOST_TEST(large.waiting());
+}
+
 BOOST_AUTO_TEST_CASE(fair_evicts_from_the_flow_with_the_most_waiting_permits) {
     kitchen_with k({.max_waiting = 4, .full = when_full::evict_oldest, .order = queue_order::fair});
     k.come({1, {.flow = 2}});

@@ -3,9 +3,13 @@
 #include <weir/amount.hpp>
 #include <weir/time.hpp>
 
+#include <boost/multiprecision/cpp_int.hpp>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -21,78 +25,151 @@ inline bool older_goes_first(int c, weir::time_point since, int of, weir::time_p
     return c <= of || at - since >= (c - of) * ageing;
 }
 
-/// Selects the next request, by the documentation of `queue_order::fair`.
+/// Selects the next request, by the documentation of `queue_order::fair`. It computes with fractions, again for each
+/// question.
 class fair_oracle {
 public:
-    void join(int request, std::uint64_t key, amount n) {
-        auto it = std::ranges::find(keys_, key, &account::key);
-        if (it == keys_.end())
-            it = keys_.insert(it, {.key = key});
-        it->waiting.push_back({request, n});
+    explicit fair_oracle(weir::duration ageing = std::chrono::seconds(1)) : ageing_(ageing) {}
+
+    void join(int request, weir::request const& r, weir::time_point since) {
+        auto const of = flow(r.priority(), r.flow());
+        if (!starts_.contains(of))
+            starts_[of] = {times_[of.first], ++turns_};
+        line_.push_back({request, of, r.count(), r.weight(), since});
     }
 
     /// Removes a request without a grant.
     void leave(int request) {
-        auto& own = of(request);
-        std::erase_if(own.waiting, [&](auto const& one) { return one.request == request; });
-        forget(own);
+        std::erase_if(line_, [&](waiter const& one) { return one.request == request; });
+        forget();
     }
 
-    /// Removes the next request with a grant.
-    void grant() {
-        auto& own = keys_.front();
-        auto const n = own.waiting.front().n;
-        if (!own.has_had_one && own.credit < n) {
-            for (amount const more = n - own.credit; auto& one : keys_)
-                one.credit += more;
-        }
-        own.credit -= n;
-        own.waiting.erase(own.waiting.begin());
-        own.has_had_one = !own.waiting.empty() && own.waiting.front().n <= own.credit;
-        if (!own.has_had_one)
-            std::ranges::rotate(keys_, keys_.begin() + 1);
-        forget(keys_.back());
+    /// Removes the next request with a grant of `n` permits.
+    void grant(amount n) {
+        auto const one = *next_of_all();
+        auto& own = starts_[one.of];
+        own = {own.start + fraction(n, one.weight), ++turns_};
+        times_[one.of.first] = std::max(times_[one.of.first], own.start);
+        leave(one.request);
     }
 
-    [[nodiscard]] bool empty() const { return keys_.empty(); }
-    [[nodiscard]] int next() const { return keys_.front().waiting.front().request; }
+    [[nodiscard]] bool empty() const { return line_.empty(); }
+    [[nodiscard]] int next() const { return next_of_all()->request; }
 
+    /// Returns whether a newcomer goes before all waiting requests.
+    [[nodiscard]] bool lets_pass(weir::request const& r, weir::time_point now) const {
+        auto const next = next_of_all();
+        return !next || !older_goes_first(next->of.first, next->since, r.priority(), now, ageing_);
+    }
+    /// Returns whether any request may be dropped for such a newcomer.
+    [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
+        return std::ranges::any_of(line_, [&](waiter const& one) {
+            return one.of.first >= r.priority();
+        });
+    }
     /// Returns whether this request may be dropped for a newcomer.
-    [[nodiscard]] bool may_make_way(int request) {
-        auto& own = of(request);
-        auto const heaviest = std::ranges::max(keys_, {}, asked);
-        return own.waiting.front().request == request && 2 * asked(own) > asked(heaviest);
+    [[nodiscard]] bool may_make_way(int request, weir::request const& r) const {
+        auto const of = std::ranges::find(line_, request, &waiter::request)->of;
+        int last = 0;
+        fraction most = 0;
+        for (auto const& one : line_)
+            last = std::max(last, one.of.first);
+        for (auto const& one : line_) {
+            if (one.of.first == last)
+                most = std::max(most, asked(one.of));
+        }
+        return of.first == last && last >= r.priority() && first_of(of).request == request &&
+               2 * asked(of) > most;
+    }
+    /// Returns at most how many permits are certain to be granted before a newcomer.
+    [[nodiscard]] amount ahead_of_new(weir::request const& r) const {
+        auto const of = flow(r.priority(), r.flow());
+        amount sum = 0;
+        if (starts_.contains(of)) {
+            for (auto const& one : line_)
+                sum += one.of == of ? one.n : 0;
+            return sum;
+        }
+        for (auto const& [other, at] : starts_) {
+            auto const& first = first_of(other);
+            if (other.first == of.first &&
+                tag(first) <= time(of.first) + fraction(r.count(), r.weight()))
+                sum += first.n;
+        }
+        return sum;
     }
 
 private:
+    using fraction = boost::multiprecision::cpp_rational;
+    using flow = std::pair<int, std::uint64_t>;  // with its class
+
     struct waiter {
         int request;
+        flow of;
         amount n;
+        int weight;
+        weir::time_point since;
     };
     struct account {
-        std::uint64_t key = 0;
-        amount credit = 0;
-        bool has_had_one = false;  // in this turn
-        std::vector<waiter> waiting{};
+        fraction start = 0;
+        int turn = 0;  // the last event that gave it its place among equals
     };
 
-    static amount asked(account const& a) {
-        amount sum = 0;
-        for (auto const& one : a.waiting)
-            sum += one.n;
-        return sum;
+    [[nodiscard]] waiter const& first_of(flow const& of) const {
+        return *std::ranges::find(line_, of, &waiter::of);
     }
-    account& of(int request) {
-        return *std::ranges::find_if(keys_, [&](account const& a) {
-            return std::ranges::count(a.waiting, request, &waiter::request) != 0;
+    [[nodiscard]] fraction tag(waiter const& first) const {
+        return starts_.at(first.of).start + fraction(first.n, first.weight);
+    }
+    [[nodiscard]] fraction time(int of) const {
+        auto const it = times_.find(of);
+        return it == times_.end() ? fraction(0) : it->second;
+    }
+    [[nodiscard]] fraction asked(flow const& of) const {
+        amount sum = 0;
+        for (auto const& one : line_)
+            sum += one.of == of ? one.n : 0;
+        return fraction(sum, first_of(of).weight);
+    }
+    [[nodiscard]] std::optional<waiter> next_of(int of) const {
+        std::optional<waiter> next;
+        for (auto const& [which, at] : starts_) {
+            if (which.first != of)
+                continue;
+            auto const& one = first_of(which);
+            bool const is_less = next && std::pair(tag(one), at.turn) <
+                                             std::pair(tag(*next), starts_.at(next->of).turn);
+            if (!next || is_less)
+                next = one;
+        }
+        return next;
+    }
+    [[nodiscard]] std::optional<waiter> next_of_all() const {
+        std::optional<waiter> next;
+        for (int c = 0; c <= weir::last_priority; ++c) {
+            auto const one = next_of(c);
+            if (!one || !next) {
+                next = one ? one : next;
+                continue;
+            }
+            auto const mine = one->since + c * ageing_;
+            auto const other = next->since + next->of.first * ageing_;
+            if (mine < other || (mine == other && one->request < next->request))
+                next = one;
+        }
+        return next;
+    }
+    void forget() {
+        std::erase_if(starts_, [&](auto const& one) {
+            return std::ranges::find(line_, one.first, &waiter::of) == line_.end();
         });
     }
-    void forget(account& own) {
-        if (own.waiting.empty())
-            keys_.erase(keys_.begin() + (&own - keys_.data()));
-    }
 
-    std::vector<account> keys_;  // the first has its turn
+    weir::duration ageing_;
+    std::vector<waiter> line_;  // in order of arrival
+    std::map<flow, account> starts_;
+    std::map<int, fraction> times_;  // of the classes
+    int turns_ = 0;
 };
 
 /// Selects the next request, by the documentation of `queue_order::shares`. It keeps each permit and each request.

@@ -53,8 +53,9 @@ public:
     std::uint32_t seen_by_sweep = 0;  // the last sweep that examined it
     bool cancelled = false;           // before it was queued
     place at = place::nowhere;
-    std::uint8_t priority = 0;
-    std::uint8_t account = 0;  // of a `shares_queue`
+    std::uint8_t priority : 3 = 0;
+    std::uint8_t more_weight : 5 = 0;  // above the default
+    std::uint8_t account = 0;          // of a `shares_queue`
 
     // The outcome for the handler.
     error_code error;
@@ -64,11 +65,13 @@ public:
         count = r.count();
         more = r.max() - r.count();
         flow = r.flow();
-        priority = static_cast<std::uint8_t>(r.priority());
+        priority = r.priority() & last_priority;
+        more_weight = (r.weight() - standing().weight) & (max_weight - 1);
     }
+    [[nodiscard]] int weight() const noexcept { return more_weight + standing().weight; }
     /// Call it only while the operation is in no queue.
     [[nodiscard]] request asked_for() const noexcept {
-        return {count, {.priority = priority, .flow = flow}};
+        return {count, {.priority = priority, .flow = flow, .weight = weight()}};
     }
 
     /// Returns the request with its maximum; call it only while the operation is in no queue.
@@ -86,6 +89,7 @@ public:
         seen_by_sweep = other.seen_by_sweep;
         at = other.at;
         priority = other.priority;
+        more_weight = other.more_weight;
     }
 
     /// Ends the possibility of a cancellation. Call it under the lock.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/detail/ageing.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/queue_options.hpp>
@@ -13,10 +14,7 @@ namespace weir::inline v0_2::detail {
 
 /// The queue of `queue_order::priority`; its contract is at `arrival_queue`.
 ///
-/// A request of class c is ordered as if it had arrived c times `ageing` later. So the order of two requests changes
-/// only with `ageing`, and the next request is the first one of one of the classes.
-/// Source: Jackson, "Some problems in queueing with dynamic priorities", Naval Research Logistics Quarterly 7(3),
-/// 1960.
+/// `ageing` orders all requests. So the next request is the first one of one of the classes.
 class priority_queue {
 public:
     explicit priority_queue(queue_options const& options = {}) noexcept { configure(options); }
@@ -24,10 +22,10 @@ public:
     static void check(queue_options const& options) { check_order(options, queue_order::priority); }
     static void check_change(queue_options const&, queue_options const&) noexcept {}
     [[nodiscard]] static bool can_use(queue_options const&, request const& r) noexcept {
-        return r.flow() == standing().flow;
+        return r.flow() == standing().flow && r.weight() == standing().weight;
     }
 
-    void configure(queue_options const& options) noexcept { ageing_ = options.ageing; }
+    void configure(queue_options const& options) noexcept { ageing_.step = options.ageing; }
     static void prepare(operation const&) noexcept {}
     void push(operation& op) noexcept {
         line_.push_back(op);
@@ -50,7 +48,7 @@ public:
     [[nodiscard]] operation* next(time_point) const noexcept {
         operation* next = nullptr;
         for (auto const& one : classes_) {
-            if (!one.line.empty() && (!next || goes_before(one.line.front(), *next)))
+            if (!one.line.empty() && (!next || ageing_.goes_before(one.line.front(), *next)))
                 next = &one.line.front();
         }
         return next;
@@ -61,7 +59,7 @@ public:
     [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
 
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
-        return effective_arrival(*next(now)) <= effective_arrival(now, r.priority());
+        return ageing_.goes_before(*next(now), r, now);
     }
     [[nodiscard]] static bool foresees() noexcept { return false; }
     // Counts all requests of classes up to the class of `r`, and the first request of each class with a higher number
@@ -72,8 +70,7 @@ public:
             auto const& one = at(c);
             if (c <= r.priority())
                 ahead += one.asked;
-            else if (!one.line.empty() &&
-                     effective_arrival(one.line.front()) <= effective_arrival(now, r.priority()))
+            else if (!one.line.empty() && ageing_.goes_before(one.line.front(), r, now))
                 ahead += one.line.front().count;
         }
         return ahead;
@@ -103,21 +100,10 @@ private:
     [[nodiscard]] one_class const& at(int c) const noexcept {
         return classes_[static_cast<std::size_t>(c)];
     }
-    [[nodiscard]] time_point effective_arrival(time_point since, int priority) const noexcept {
-        return later(since, priority * ageing_);
-    }
-    [[nodiscard]] time_point effective_arrival(operation const& op) const noexcept {
-        return effective_arrival(op.since, op.priority);
-    }
-    [[nodiscard]] bool goes_before(operation const& a, operation const& b) const noexcept {
-        auto const one = effective_arrival(a);
-        auto const other = effective_arrival(b);
-        return one != other ? one < other : a.number < b.number;
-    }
 
     list<operation, in_line> line_;
     std::array<one_class, last_priority + 1> classes_;
-    duration ageing_{};
+    ageing ageing_;
 };
 
 }  // namespace weir::inline v0_2::detail

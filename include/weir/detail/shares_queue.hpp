@@ -33,7 +33,7 @@ public:
     static void check(queue_options const& options) { check_order(options, queue_order::shares); }
     static void check_change(queue_options const&, queue_options const&) noexcept {}
     [[nodiscard]] static bool can_use(queue_options const&, request const& r) noexcept {
-        return r.priority() == standing().priority;
+        return r.priority() == standing().priority && r.weight() == standing().weight;
     }
 
     /// A name that stays keeps its account. A name that is removed keeps it as long as other accounts are spare.

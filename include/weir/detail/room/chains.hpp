@@ -33,12 +33,12 @@ protected:
     using typename base::event;
 
 public:
-    /// Checks in debug builds that the order uses the class and the flow of a request.
+    /// Checks in debug builds that the order uses the standing of a request.
     static void check_standing([[maybe_unused]] queue_options const& queueing,
                                [[maybe_unused]] request const& r) noexcept {
         BOOST_ASSERT_MSG(Slots::queue_type::can_use(queueing, r),
-                         "the order priority ignores the flow of a request, and the orders fair "
-                         "and shares ignore its class: see weir::queue_order");
+                         "the order priority ignores the flow and the weight of a request, and the "
+                         "order shares ignores its class and weight: see weir::queue_order");
     }
 
     /// For a newcomer, the result assumes that the requests before it have left. For a waiting chain, it gives only
