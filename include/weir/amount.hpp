@@ -42,6 +42,10 @@ inline constexpr int max_weight = 32;
 
 namespace detail {
 
+/// The least common multiple of all weights, about 2^47: a permit divided by a weight is a whole number of such parts.
+inline constexpr std::uint64_t all_weights = 144'403'552'893'600;
+static_assert(max_weight == 32);
+
 /// An integer that is a number: neither a `bool` nor a character.
 template <class T>
 concept number =

@@ -136,9 +136,6 @@ public:
     }
 
 private:
-    // The least common multiple of all weights, about 2^47.
-    static constexpr std::uint64_t all_weights = 144'403'552'893'600;
-    static_assert(max_weight == 32);
     static constexpr std::size_t kept_places = 16;
     static constexpr std::size_t sizes = 64;
 

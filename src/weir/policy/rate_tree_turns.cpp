@@ -10,9 +10,6 @@ namespace {
 
 constexpr auto last_tick = std::numeric_limits<tree_nodes::tick>::max();
 
-// The least common multiple of all weights.
-constexpr std::int64_t all_weights = 144'403'552'893'600;
-
 // An allocated element, which a set takes without an allocation.
 template <class Set, class T>
 typename Set::node_type place_for(T* element) {
@@ -453,7 +450,9 @@ void rate_tree_turns::serve(tree_node by, tree_node leaf, amount n) noexcept {
 }
 
 rate_tree_turns::tag rate_tree_turns::length(tree_node node, amount n) const noexcept {
-    return static_cast<tag>(n) * static_cast<tag>(all_weights / tree_.nodes_.kind(node).weight);
+    return static_cast<tag>(n) *
+           static_cast<tag>(
+               detail::all_weights / static_cast<std::uint64_t>(tree_.nodes_.kind(node).weight));
 }
 
 }  // namespace weir::inline v0_2::policy

@@ -25,7 +25,7 @@ struct tree_bucket {
 /// The properties of all nodes with one path.
 struct tree_kind {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
-    static constexpr amount greatest_weight = 32;
+    static constexpr amount greatest_weight = max_weight;
 
     // The members that each request reads are in the first two cache lines.
     tree_bucket least;
