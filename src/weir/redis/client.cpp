@@ -10,7 +10,6 @@
 #include <boost/asio/query.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <iterator>
 #include <new>
@@ -45,7 +44,7 @@ client::client(asio::any_io_executor ex, options const& o)
 }
 
 void client::begin() {
-    timer_.emplace(*executor_);
+    alarm_.emplace(*executor_);
     auto& context = asio::query(*executor_, asio::execution::context);
     entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
 }
@@ -138,7 +137,7 @@ void client::context_ends() noexcept {
     if (!executor_)
         return;
     executor_.reset();
-    timer_.reset();
+    alarm_.reset();
     dropped.swap(waiting_);
     dropped.splice(dropped.end(), due_);
     if (connection_) {
@@ -160,7 +159,7 @@ void client::advance(time_point now) {
                              connection_->state() == connection::phase::closed));
     auto const next = next_look();
     if (next != never || due_.empty())
-        arm(next);
+        alarm_->set(next, shared_from_this());
 }
 
 void client::receive(time_point now) {
@@ -278,7 +277,7 @@ void client::run_out_of_memory() noexcept {
     for (auto const& one : waiting_)
         one->said = {.error = asio::error::no_memory, .kind = failure_kind::unsent};
     due_.splice(due_.end(), waiting_);
-    arm(never);
+    alarm_->set(never, shared_from_this());
 }
 
 void client::pause(time_point now, error_code why, std::string text) noexcept {
@@ -407,24 +406,6 @@ time_point client::next_look() const noexcept {
     if (!connection_ && !waiting_.empty())
         at = std::min(at, backoff_.retry_at());
     return at;
-}
-
-// A timer that fires too early does no harm; an unneeded timer would keep `run()` from returning.
-void client::arm(time_point at) {
-    if (at == never && armed_ != never) {
-        timer_->cancel();
-        armed_ = never;
-    }
-    if (at >= armed_)
-        return;
-    armed_ = never;
-    timer_->expires_at(std::chrono::steady_clock::time_point(at.time_since_epoch()));
-    timer_->async_wait([self = shared_from_this()](error_code const& ec) {
-        auto rung = [&] { self->armed_ = never; };
-        if (!ec)
-            self->serve(std::ref(rung));
-    });
-    armed_ = at;
 }
 
 }  // namespace weir::inline v0_2::redis::detail

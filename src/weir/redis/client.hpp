@@ -7,13 +7,13 @@
 #include <weir/time.hpp>
 
 #include "address.hpp"
+#include "alarm.hpp"
 #include "connection.hpp"
 #include "replies.hpp"
 #include "scripts.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <array>
 #include <cstddef>
@@ -106,7 +106,6 @@ private:
     [[nodiscard]] bool owes_late(time_point now) const noexcept;
     [[nodiscard]] time_point patience_ends() const noexcept;
     [[nodiscard]] time_point next_look() const noexcept;
-    void arm(time_point at);
 
     options options_;
     address address_;
@@ -114,10 +113,9 @@ private:
     std::mutex mutex_;
     std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
     std::optional<weir::detail::registry::entry> entry_;
-    std::optional<boost::asio::steady_timer> timer_;
+    std::optional<alarm> alarm_;
     static constexpr std::size_t portion = 8;  // of results that are delivered at a time
-    time_point armed_ = never;
-    bool called_ = false;  // a message is posted
+    bool called_ = false;                      // a message is posted
 
     // Orders to send, and orders with a result.
     commands waiting_;

@@ -37,7 +37,7 @@ subscription::subscription(asio::any_io_executor ex, options const& o)
 }
 
 void subscription::begin() {
-    timer_.emplace(*executor_);
+    alarm_.emplace(*executor_);
     auto& context = asio::query(*executor_, asio::execution::context);
     entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
 }
@@ -97,7 +97,7 @@ void subscription::context_ends() noexcept {
     if (!executor_)
         return;
     executor_.reset();
-    timer_.reset();
+    alarm_.reset();
     if (connection_)
         connection_->abandon();
     connection_.reset();
@@ -120,7 +120,8 @@ void subscription::advance(time_point now) {
             subscribe(now);
     }
     auto const next = connection_ ? patience_ends() : retry_at_;
-    arm(is_needed ? std::min(until, next) : connection_ && stage_ != stage::ready ? next : never);
+    bool const connects = connection_ && stage_ != stage::ready;
+    alarm_->set(is_needed ? std::min(until, next) : connects ? next : never, shared_from_this());
 }
 
 void subscription::receive(time_point now) {
@@ -223,24 +224,6 @@ time_point subscription::patience_ends() const noexcept {
     if (connection_->state() == connection::phase::opening)
         return connection_->attempt_ends();
     return later(is_asked_ ? asked_ : since_, options_.silent_for);
-}
-
-// A timer that fires too early does no harm; an unneeded timer would keep `run()` from returning.
-void subscription::arm(time_point at) {
-    if (at == never && armed_ != never) {
-        timer_->cancel();
-        armed_ = never;
-    }
-    if (at >= armed_)
-        return;
-    armed_ = never;
-    timer_->expires_at(std::chrono::steady_clock::time_point(at.time_since_epoch()));
-    timer_->async_wait([self = shared_from_this()](error_code const& ec) {
-        auto rung = [&] { self->armed_ = never; };
-        if (!ec)
-            self->serve(std::ref(rung));
-    });
-    armed_ = at;
 }
 
 }  // namespace weir::inline v0_2::redis::detail

@@ -8,10 +8,10 @@
 #include <weir/time.hpp>
 
 #include "address.hpp"
+#include "alarm.hpp"
 #include "connection.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -71,7 +71,6 @@ private:
     void connect(time_point now);
     [[nodiscard]] time_point needed_until() const noexcept;
     [[nodiscard]] time_point patience_ends() const noexcept;
-    void arm(time_point at);
 
     options options_;
     address address_;
@@ -81,8 +80,7 @@ private:
     std::mutex mutable mutex_;
     std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
     std::optional<weir::detail::registry::entry> entry_;
-    std::optional<boost::asio::steady_timer> timer_;
-    time_point armed_ = never;
+    std::optional<alarm> alarm_;
 
     std::map<seats::holder_id, receiver> receivers_;
     std::vector<std::pair<std::weak_ptr<seats::listener>, seats::notice>> due_;
