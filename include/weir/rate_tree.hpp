@@ -48,7 +48,7 @@ namespace weir::inline v0_2 {
 /// differences follow.
 ///
 /// Paths: a request names a leaf by a `tree_path`. If the options have no node for a name, and no `*` beside it, or if
-/// all `keys` of `*` are in use, the request is rejected with `errc::too_many_keys`. If the path ends above a leaf, it is
+/// all `keys` of `*` or all `max_keys` of the tree are in use, the request is rejected with `errc::too_many_keys`. If the path ends above a leaf, it is
 /// rejected with `errc::exceeds_capacity`.
 ///
 /// Grant times: while requests wait in other leaves, they borrow the same permits. So a grant time is known only if no

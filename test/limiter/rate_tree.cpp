@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(requests_wait_on_under_other_options) {
     enter(tree, {"a"}, 5, weir::forever, kept);
     enter(tree, {"a"}, 10, weir::forever, too_large);
     take_all(tree, {"acme", "ann"});
-    auto of_removed = tree.charge({"acme", "ann"}, 1);
+    auto of_removed = tree.charge({"acme", "ann"}, 2);
     enter(tree, {"acme", "ann"}, 4, weir::forever, removed);
     BOOST_CHECK_THROW(tree.configure({}), std::invalid_argument);
     run_for(ctx, 0ns);
@@ -321,10 +321,14 @@ BOOST_AUTO_TEST_CASE(requests_wait_on_under_other_options) {
     BOOST_TEST((reason({"acme", "ann"}) == errc::too_many_keys));
     run_for(ctx, 1s);
     BOOST_TEST(static_cast<bool>(kept.granted));
+    auto also_of_removed = of_removed.split(1);
     of_removed.refund();  // of no effect
     tree.configure(rate_tree_options::parse("tree / 100/1s burst 20, /acme 30/1s burst 5, "
                                             "/acme/* most 20/1s burst 4, /* most 50/1s"));
     BOOST_TEST((reason({"acme", "ann"}) == error_code()));
+    BOOST_TEST(tree.stats({"acme", "ann"})->may_take == 3);
+    also_of_removed.refund();  // this is another node, although it has the same path
+    BOOST_TEST(tree.stats({"acme", "ann"})->may_take == 3);
     BOOST_TEST(to_string(tree.options()).starts_with("tree / 100/1s"));
 }
 

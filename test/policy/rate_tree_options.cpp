@@ -32,7 +32,7 @@ void rejects(std::string const& text, std::string const& why) {
     }
 }
 void rejects(std::vector<rate_tree_node> nodes, std::string const& why) {
-    BOOST_CHECK_EXCEPTION(rate_tree({std::move(nodes)}), std::invalid_argument,
+    BOOST_CHECK_EXCEPTION(rate_tree({.nodes = std::move(nodes)}), std::invalid_argument,
                           says("weir::rate_tree: " + why));
 }
 
@@ -63,6 +63,27 @@ BOOST_AUTO_TEST_CASE(a_text_has_all_options) {
     BOOST_TEST(!users.most_burst);
     BOOST_TEST(*users.keys == 5'000);
     BOOST_TEST(*options.nodes.at(3).most_burst == 5);
+}
+
+BOOST_AUTO_TEST_CASE(all_keys_of_a_tree_have_a_bound) {
+    std::string const text =
+        "tree max_keys 3 / 10/1s burst 20, /* most 1/1s burst 1 keys 2, /*/* most 1/1s burst 1";
+    auto const options = rate_tree_options::parse(text);
+    BOOST_TEST(options.max_keys == 3);
+    BOOST_TEST(to_string(options) == text);
+    rate_tree tree(options);
+    auto const a = tree.add(rate_tree::root()).value();
+    auto const user = tree.add(a).value();
+    auto const other = tree.add(a).value();
+    BOOST_TEST(!tree.add(a).has_value());
+    BOOST_TEST(!tree.add(rate_tree::root()).has_value());
+    BOOST_TEST(tree.forget(other, noon));
+    tree.configure(options, noon);
+    auto const b = tree.add(rate_tree::root()).value();
+    BOOST_TEST(!tree.add(b).has_value());
+    BOOST_TEST(tree.forget(user, noon));
+    BOOST_TEST(tree.add(b).has_value());
+    rejects("tree max_keys 0 / 1/1s", "max_keys is 0, but must be from 1 to 4294967296");
 }
 
 BOOST_AUTO_TEST_CASE(a_text_of_any_tree_can_be_read_again) {

@@ -165,6 +165,7 @@ private:
 
     tree_plan plan_;
     std::vector<pool> pools_;  // by kind
+    amount keys_ = 0;          // of all kinds
 };
 
 /// Returns in how many ticks `lacking` drops come, rounded up; 0 if none lack.

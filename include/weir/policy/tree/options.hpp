@@ -39,8 +39,8 @@ struct rate_tree_node {
     /// its parent: 1 to 32. By default it is 1. Only `rate_tree_turns` uses it.
     std::optional<amount> weight = {};
 
-    /// Only for `*`: the greatest number of keys below one parent, 1 to 1,048,576. If `*` has a `least`, the parent
-    /// must have that much for all these keys.
+    /// Only for `*`: the greatest number of keys below one parent, 1 to 1,048,576; by default 100,000. If `*` has a
+    /// `least`, the parent must have that much for all these keys.
     std::optional<amount> keys = {};
 };
 
@@ -52,9 +52,12 @@ struct rate_tree_options {
     /// The nodes.
     std::vector<rate_tree_node> nodes;
 
-    /// Parses a text. It begins with `tree`. The nodes follow, separated by commas: the path, the `least` and its
-    /// `burst`, then `most`, its rate and its `burst`, `weight`, and for a `*` also `keys`. Omitted options have their
-    /// defaults.
+    /// The greatest number of keys of the whole tree, 1 to 2^32: `keys` alone does not bound keys below other keys.
+    amount max_keys = 1'000'000;
+
+    /// Parses a text. It begins with `tree`, and `max_keys` and a number unless that is the default. The nodes follow,
+    /// separated by commas: the path, the `least` and its `burst`, then `most`, its rate and its `burst`, `weight`, and
+    /// for a `*` also `keys`. Omitted options have their defaults.
     ///
     /// @throws std::invalid_argument that quotes the text, and names the column, the expected and the found text. Only
     ///   the tree that is made of the result checks the values.

@@ -54,6 +54,7 @@ struct tree_kind {
 struct tree_plan {
     std::vector<tree_kind> kinds;  // the root is the first
     std::int64_t permit = 1;       // drops
+    amount max_keys = 0;
 
     static constexpr amount greatest_depth = 15;
 

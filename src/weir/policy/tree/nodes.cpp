@@ -43,16 +43,18 @@ std::optional<tree_node> tree_nodes::add(tree_node parent) {
         return {};
     auto const& added = plan_.kinds[key];
     auto& count = pools_[parent.kind].keys[parent.number];
-    if (count >= added.keys || pools_[key].size == tree_kind::none - 1)
+    if (count >= added.keys || keys_ >= plan_.max_keys || pools_[key].size == tree_kind::none - 1)
         return {};
     reserve(key);
     if (added.least)
         reserve_heap(parent, kind(parent).named.size() + count + 1);
     ++count;
+    ++keys_;
     return put(key, parent.number);
 }
 
 void tree_nodes::remove(tree_node node) noexcept {
+    --keys_;
     --pools_[kind(node).parent].keys[parent_of(node).number];
     link_of(node.kind, node.number) = std::exchange(pools_[node.kind].first_free, node.number);
 }
@@ -360,6 +362,7 @@ void tree_nodes::copy_keys(tree_nodes const& before, std::uint32_t number) {
         if (k.least)
             reserve_heap({k.parent, parent}, plan_.kinds[k.parent].named.size() + count + 1);
         ++count;
+        ++keys_;
     }
     for (auto i = removed.rbegin(); i != removed.rend(); ++i)
         link_of(number, *i) = std::exchange(p.first_free, *i);

@@ -69,8 +69,11 @@ rate_tree_options rate_tree_options::parse(std::string_view text) {
     reader start(what, text, begin, text.size());
     if (start.peek() != "tree")
         start.expected("tree");
-    begin += start.peek().size();
+    start.skip_word();
     rate_tree_options options;
+    if (skip_name(start, "max_keys"))
+        start.read(options.max_keys);
+    begin = static_cast<std::size_t>(start.peek().data() - text.data());
     while (begin <= text.size()) {
         auto const end = std::min(text.find(',', begin), text.size());
         options.nodes.push_back(read_node(reader(what, text, begin, end)));
@@ -81,6 +84,8 @@ rate_tree_options rate_tree_options::parse(std::string_view text) {
 
 std::string to_string(rate_tree_options const& options) {
     std::string text = "tree";
+    if (options.max_keys != rate_tree_options().max_keys)
+        text.append(" max_keys ").append(std::to_string(options.max_keys));
     auto const add = [&](char const* name, auto const& value) {
         if (value)
             text.append(name).append(std::to_string(*value));

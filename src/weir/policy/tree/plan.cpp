@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t longest_period = std::int64_t{1} << 56;  // ns, of the whole tree
 constexpr amount most_keys = 1 << 20;  // so that the sum of their debts fits in 128 bits
 constexpr amount default_keys = 100'000;
+constexpr amount most_keys_of_tree = amount{1} << 32;
 
 using detail::to_text;
 
@@ -212,7 +213,9 @@ tree_plan::tree_plan(rate_tree_options const& options, tree_plan const* before) 
         check_node(node);
     if (nodes.empty() || nodes.front().path != "/")
         refuse("the tree has no root, but must have a node /");
+    detail::check_option("rate_tree", "max_keys", options.max_keys, 1, most_keys_of_tree);
     permit = common_period(nodes);
+    max_keys = options.max_keys;
 
     std::map<std::string, std::uint32_t, std::less<>> numbers;
     if (before) {
