@@ -26,6 +26,8 @@ template <class Key, class Policy, class Executor, class Timer, class Hash, clas
 class basic_keyed;
 template <class T, class Executor, class Timer>
 class basic_pool;
+template <class Executor, class Timer>
+class basic_rate_tree;
 
 }  // namespace weir::inline v0_2
 
@@ -188,6 +190,9 @@ using limiter = weir::detail::with_timer_t<Limiter, basic_timer>;
 template <class Key, class Policy>
 using keyed = basic_keyed<Key, typename weir::detail::policy_of<Policy>::type,
                           boost::asio::any_io_executor, timer, key_hash, order::any>;
+
+/// A `weir::rate_tree` on virtual time. Include weir/rate_tree.hpp.
+using rate_tree = basic_rate_tree<boost::asio::any_io_executor, timer>;
 
 /// A pool on virtual time: `pool<tcp::socket>` for `weir::pool<tcp::socket>`. Include weir/pool.hpp.
 template <class T>

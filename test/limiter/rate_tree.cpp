@@ -33,7 +33,7 @@ using weir::testing::run_for;
 
 namespace {
 
-using tree_type = weir::basic_rate_tree<asio::any_io_executor, weir::testing::basic_timer<>>;
+using tree_type = weir::testing::rate_tree;
 
 struct fixture {
     // `acme` has 30 of 100 per second, and each of its users at most 20.

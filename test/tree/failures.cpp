@@ -20,7 +20,7 @@ using weir::rate_tree_options;
 
 namespace {
 
-using tree_type = weir::basic_rate_tree<asio::any_io_executor, weir::testing::basic_timer<>>;
+using tree_type = weir::testing::rate_tree;
 
 struct fixture {
     asio::io_context ctx;

@@ -202,7 +202,7 @@ private:
                 of_kind.hand = 0;
             node const n{kind, of_kind.hand++};
             auto& e = of(n);
-            if (!e.is_stored || e.permits != 0 || e.line)
+            if (!e.is_stored || e.permits != 0)
                 continue;
             auto const at = names_.find(n);
             if (!turns_.forget(n, now))
