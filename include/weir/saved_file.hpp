@@ -76,8 +76,8 @@ private:
 
 /// States of limiters that `state_writer` wrote.
 ///
-/// The time away is the difference of the wall clock between the saving and the construction of this object: 0 if it is
-/// negative, and at most 366 days. `restore` credits it, as if no request had come in the meantime.
+/// The time away is the difference of the wall clock between the saving and `restore`: 0 if it is negative, and at most
+/// 366 days. `restore` credits it, as if no request had come in the meantime.
 ///
 /// Memory: the file. Const members are thread-safe.
 class saved_state {
@@ -109,7 +109,7 @@ private:
         std::string_view rule;
         std::string_view numbers;
         bool is_keyed = false;
-        duration away{};             // since the last state of this limiter was saved
+        std::uint64_t wall = 0;      // time of the first state
         duration took{};             // from the first state to the last one
         std::string_view records{};  // of its keys
         std::uint64_t keys = 0;
@@ -119,12 +119,14 @@ private:
     void index();
     [[nodiscard]] std::uint64_t byte_of(std::string_view rest) const noexcept;
     [[nodiscard]] saved_limiter const* find(std::string_view name) const noexcept;
+    // The time since the last state of a limiter was saved.
+    [[nodiscard]] duration away(saved_limiter const& l) const noexcept;
     [[nodiscard]] static std::optional<record> next_record(std::string_view& rest) noexcept;
 
     std::string file_;  // only the contents of the blocks, once they are checked
     std::vector<std::pair<std::size_t, std::uint64_t>>
-        blocks_;         // position here, bytes that were removed
-    std::uint64_t now_;  // of the wall clock
+        blocks_;  // position here, bytes that were removed
+    wall_clock clock_;
     std::vector<saved_limiter> limiters_;
     std::vector<std::pair<std::string_view, std::string_view>> notes_;
 };

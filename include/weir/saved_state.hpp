@@ -151,7 +151,7 @@ struct state_access {
             return {.reason = other_kind(saved->rule, text)};
         policy before(*options);
         auto const now = clock_of<Limiter>::now();
-        auto const then = earlier(now, saved->away);
+        auto const then = earlier(now, from.away(*saved));
         before.begin(then);
         number_reader numbers(saved->numbers);
         if (!before.load(numbers, then) || !numbers.is_done())
@@ -191,7 +191,7 @@ struct state_access {
             return {.reason = not_found(name)};
         if (!saved->is_keyed)
             return {.dropped = saved->keys, .reason = not_of_keys(false)};
-        keys_of_file<Limiter> work(to, *saved);
+        keys_of_file<Limiter> work(to, *saved, from.away(*saved));
         if (!work.use_rule(saved->rule))
             return {.dropped = saved->keys, .reason = other_kind(saved->rule, work.current_text())};
         work.restore_unused();
@@ -267,8 +267,12 @@ private:
         using key_type = typename Limiter::key_type;
 
     public:
-        keys_of_file(Limiter& to, saved_state::saved_limiter const& saved)
-            : to_(to), saved_(saved), now_(clock_of<Limiter>::now()), then_(at(duration::zero())) {}
+        keys_of_file(Limiter& to, saved_state::saved_limiter const& saved, duration away)
+            : to_(to),
+              saved_(saved),
+              away_(away),
+              now_(clock_of<Limiter>::now()),
+              then_(at(duration::zero())) {}
 
         [[nodiscard]] std::string const& current_text() { return text_of(to_.all().rule.value()); }
         // Makes the rule of the following keys. Returns false if it is of another kind.
@@ -336,7 +340,7 @@ private:
     private:
         // The instant at which a state was saved, `since_first` after the first one.
         [[nodiscard]] time_point at(duration since_first) const noexcept {
-            return earlier(now_, saved_.away + (saved_.took - since_first));
+            return earlier(now_, away_ + (saved_.took - since_first));
         }
         [[nodiscard]] std::optional<state> loaded(std::string_view numbers) const {
             auto s = saved_rule_->begin(then_);
@@ -371,6 +375,7 @@ private:
 
         Limiter& to_;
         saved_state::saved_limiter const& saved_;
+        duration const away_;
         time_point const now_;
         time_point then_;
         std::string_view saved_text_;

@@ -47,6 +47,12 @@ public:
             bytes.remove_prefix(n < 0 ? 0 : static_cast<std::size_t>(n));
         }
     }
+    [[nodiscard]] bool is_at(std::string const& path) const noexcept {
+        struct stat mine{};
+        struct stat there{};
+        return ::fstat(number_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+               mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+    }
     void flush() const {
         if (::fsync(number_) != 0)
             fail("cannot flush it to the disk");
@@ -110,6 +116,10 @@ public:
     [[nodiscard]] open_file const& file() const noexcept { return file_; }
     void replace(std::string const& path) {
         file_.flush();
+        if (!file_.is_at(path_)) {
+            path_.clear();
+            throw std::runtime_error("another process writes it");
+        }
         if (::rename(path_.c_str(), path.c_str()) != 0)
             fail("cannot rename it");
         path_.clear();
@@ -238,16 +248,25 @@ void state_file::wait() {
 
 void state_file::write_in_background() {
     join();
-    is_done_ = false;
-    writer_ = std::thread([this, p = *in_force_, parts = parts_of(**in_force_)] {
-        try {
-            write(options_.file, parts);
-            report({});
-        } catch (std::exception const& e) {
-            report(tool::reason_of(e));
-        }
+    try {
+        is_done_ = false;
+        writer_ = std::thread([this, p = *in_force_, parts = parts_of(**in_force_)] {
+            write_all(parts);
+            is_done_ = true;
+        });
+    } catch (std::exception const& e) {
         is_done_ = true;
-    });
+        report(tool::reason_of(e));
+    }
+}
+
+void state_file::write_all(std::vector<limiting::saved_part> const& parts) {
+    try {
+        write(options_.file, parts);
+        report({});
+    } catch (std::exception const& e) {
+        report(tool::reason_of(e));
+    }
 }
 
 void state_file::join() {
@@ -268,12 +287,8 @@ void state_file::finish(std::shared_ptr<plan const> const& p) {
     if (options_.file.empty())
         return;
     join();
-    try {
-        write(options_.file, parts_of(*p));
-    } catch (std::exception const& e) {
-        failure_.clear();  // the last message
-        report(tool::reason_of(e));
-    }
+    failure_.clear();  // it is the last message
+    write_all(parts_of(*p));
 }
 
 }  // namespace proxy

@@ -42,6 +42,7 @@ private:
     void refuse(std::string_view reason);
     void wait();
     void write_in_background();
+    void write_all(std::vector<limiting::saved_part> const& parts);
     void join();
     void report(std::string const& failure);
 

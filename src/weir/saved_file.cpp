@@ -143,7 +143,7 @@ void state_writer::finish() {
 // ---- Reading
 
 saved_state::saved_state(std::string file, wall_clock clock)
-    : file_(std::move(file)), now_(read(clock)) {
+    : file_(std::move(file)), clock_(clock) {
     take_apart();
     index();
 }
@@ -162,7 +162,8 @@ void saved_state::take_apart() {
             magic.size(),
             fmt::format("the version is {}, but this program reads {}", its, version));
     auto const saved_at = number_at<8>(all, magic.size() + 2);
-    if (saved_at > now_ && saved_at - now_ > most_ahead)
+    auto const now = read(clock_);
+    if (saved_at > now && saved_at - now > most_ahead)
         throw bad_saved_state(magic.size() + 2,
                               "it was saved more than a day later than the wall clock shows");
 
@@ -209,16 +210,11 @@ std::optional<saved_state::record> saved_state::next_record(std::string_view& re
 void saved_state::index() {
     std::string_view rest(file_);
     std::uint64_t count = 0;
-    std::uint64_t wall = 0;
     bool in_limiter = false;
     auto const end_limiter = [&](std::string_view end) {
         if (!std::exchange(in_limiter, false))
             return;
-        auto& last = limiters_.back();
-        last.records.remove_suffix(end.size());
-        auto const saved_at = wall + static_cast<std::uint64_t>(last.took.count());
-        auto const away = now_ > saved_at ? now_ - saved_at : 0;
-        last.away = duration(static_cast<duration::rep>(std::min(away, nanoseconds_of(most_away))));
+        limiters_.back().records.remove_suffix(end.size());
     };
     for (;;) {
         auto const at = rest;
@@ -244,8 +240,9 @@ void saved_state::index() {
             }
             case kind::limiter: {
                 end_limiter(at);
-                wall = from.next_as<std::uint64_t>(std::numeric_limits<std::uint64_t>::max() / 4);
                 saved_limiter made;
+                made.wall =
+                    from.next_as<std::uint64_t>(std::numeric_limits<std::uint64_t>::max() / 4);
                 made.is_keyed = from.next(1) != 0;
                 made.name = from.next_bytes();
                 made.rule = from.next_bytes();
@@ -284,6 +281,13 @@ void saved_state::index() {
 saved_state::saved_limiter const* saved_state::find(std::string_view name) const noexcept {
     auto const found = std::ranges::find(limiters_, name, &saved_limiter::name);
     return found == limiters_.end() ? nullptr : &*found;
+}
+
+duration saved_state::away(saved_limiter const& l) const noexcept {
+    auto const now = read(clock_);
+    auto const saved_at = l.wall + nanoseconds_of(l.took);
+    auto const away = now > saved_at ? now - saved_at : 0;
+    return duration(static_cast<duration::rep>(std::min(away, nanoseconds_of(most_away))));
 }
 
 std::vector<std::string_view> saved_state::names() const {

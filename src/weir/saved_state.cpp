@@ -45,7 +45,7 @@ std::string not_of_keys(bool is_keyed) {
                     : "it was saved without a state for each key";
 }
 std::string other_kind(std::string_view saved, std::string_view current) {
-    return fmt::format("the saved rule `{}` has another kind than `{}`", saved, current);
+    return fmt::format("the saved rule `{}` cannot become `{}`", saved, current);
 }
 std::string wrong_numbers(std::string_view rule) {
     return fmt::format("a limiter `{}` cannot have the saved numbers", rule);

@@ -167,7 +167,7 @@ class State(ProxyTest):
         proxy = self.start_with(self.config(changed))
         about = f"weir-proxy: state file `{self.file}`: "
         self.assertEqual(self.said(proxy),
-                         "weir-proxy: state of limit `all`: the saved rule `1000/24h burst 9` has another kind than `9/24h`; "
+                         "weir-proxy: state of limit `all`: the saved rule `1000/24h burst 9` cannot become `9/24h`; "
                          "it starts with nothing used\n")
         self.assertEqual(self.said(proxy),
                          "weir-proxy: state of limit `day`: its key or an override is another one; these clients start with "
