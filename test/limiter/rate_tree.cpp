@@ -119,6 +119,22 @@ BOOST_AUTO_TEST_CASE(a_key_is_forgotten_when_nothing_refers_to_it) {
     BOOST_TEST((reason({"h"}) == error_code()));
 }
 
+BOOST_AUTO_TEST_CASE(the_only_key_that_can_be_forgotten_is_found) {
+    constexpr std::size_t keys = 40;
+    tree.configure(rate_tree_options::parse("tree / 100/1s burst 90, /* most 50/1s keys 40"));
+    run_for(ctx, 1s);
+    std::vector<permit> held;
+    for (std::size_t i = 0; i != keys; ++i)
+        held.push_back(tree.try_enter({std::to_string(i)}));
+    for (std::size_t i = 0; i != keys; ++i) {
+        BOOST_TEST((reason({"new"}) == errc::too_many_keys));
+        held[i] = permit();
+        run_for(ctx, 1s);
+        held[i] = tree.try_enter({std::to_string(keys + i)});
+        BOOST_TEST_REQUIRE(static_cast<bool>(held[i]));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_key_with_a_waiting_request_is_not_forgotten) {
     tree.pause_for(1h);
     outcome waiting;
