@@ -65,6 +65,7 @@ private:
 /// The error of a file that is not a whole and valid saved state.
 class bad_saved_state : public std::runtime_error {
 public:
+    /// An error at a position in the file. `what()` has both.
     bad_saved_state(std::uint64_t byte, std::string const& reason);
 
     /// Returns the position in the file.

@@ -48,6 +48,7 @@ private:
 /// then all numbers are 0.
 class number_reader {
 public:
+    /// An unsigned number that holds each number of a state.
     using wide = number_writer::wide;
 
     /// Reads `from`, which must exist as long as this object.
@@ -105,6 +106,7 @@ public:
         failed_ = true;
         rest_ = {};
     }
+    /// Returns whether a number was missing or wrong.
     [[nodiscard]] bool failed() const noexcept { return failed_; }
     /// Returns whether all bytes were read without a failure.
     [[nodiscard]] bool is_done() const noexcept { return !failed_ && rest_.empty(); }

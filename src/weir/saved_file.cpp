@@ -8,6 +8,7 @@
 #include <chrono>
 #include <iterator>
 #include <limits>
+#include <set>
 
 namespace weir::inline v0_2 {
 namespace {
@@ -211,6 +212,7 @@ void saved_state::index() {
     std::string_view rest(file_);
     std::uint64_t count = 0;
     bool in_limiter = false;
+    std::set<std::string_view> names;
     auto const end_limiter = [&](std::string_view end) {
         if (!std::exchange(in_limiter, false))
             return;
@@ -248,7 +250,7 @@ void saved_state::index() {
                 made.rule = from.next_bytes();
                 made.numbers = from.rest();
                 made.records = rest;
-                if (find(made.name))
+                if (!names.insert(made.name).second)
                     complain("two limiters have the same name");
                 limiters_.push_back(made);
                 in_limiter = true;
