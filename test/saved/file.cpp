@@ -137,6 +137,7 @@ BOOST_AUTO_TEST_CASE(is_refused_wherever_it_is_cut) {
         BOOST_REQUIRE_NE(refusal_of(file.substr(0, size)), "");
     BOOST_TEST(refusal_of(file + '\0') != "");
     BOOST_TEST(refusal_of(file + file) != "");
+    BOOST_TEST(refusal_of(file + file.substr(22)) != "");  // more blocks
 }
 
 BOOST_AUTO_TEST_CASE(is_refused_whichever_bit_is_flipped) {
