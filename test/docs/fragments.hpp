@@ -3,7 +3,6 @@
 
 #include <weir/format.hpp>
 #include <weir/prometheus.hpp>
-#include <weir/saved_state.hpp>
 #include <weir/testing.hpp>
 #include <weir/weir.hpp>
 
@@ -16,9 +15,7 @@
 #include <exception>
 #include <future>
 #include <optional>
-#include <ostream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

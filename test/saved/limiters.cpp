@@ -208,8 +208,7 @@ BOOST_AUTO_TEST_CASE(of_another_kind_begins_anew) {
     auto const result = restore(bucket, file_of(log));
     BOOST_TEST(!result.is_restored);
     BOOST_TEST(result.dropped == 1U);
-    BOOST_TEST(result.reason ==
-               "the saved rule `10/1min` cannot become `10/1min burst 10`");
+    BOOST_TEST(result.reason == "the saved rule `10/1min` cannot become `10/1min burst 10`");
     BOOST_TEST(bucket.stats(1U).remaining == 10);
 
     any_limiter one(ctx, rule("10/60s"));
