@@ -213,6 +213,21 @@ BOOST_AUTO_TEST_CASE(each_reason_is_a_name_of_errc) {
     expect_all(exposition(weir::prometheus({l})), "would_reject");
 }
 
+BOOST_AUTO_TEST_CASE(has_the_decisions_of_a_dry_run_once_there_are_any) {
+    weir::limiter_stats s{.granted = 1};
+    auto const text = [&] {
+        return weir::prometheus(
+            {weir::limit_metrics("a", weir::snapshot<weir::limiter_stats>{s, {}})});
+    };
+    BOOST_TEST(text().find("decision=\"would_") == std::string::npos);
+    s.would_wait = 7;
+    auto const all = exposition(text());
+    BOOST_TEST(all[R"(weir_limit_decisions_total{limit="a",decision="would_reject",reason=""})"] ==
+               0);
+    BOOST_TEST(all[R"(weir_limit_decisions_total{limit="a",decision="would_wait",reason=""})"] ==
+               7);
+}
+
 BOOST_AUTO_TEST_CASE(several_limiters_share_their_families) {
     asio::io_context context;
     weir::seats seats(context, {.seats = 3});

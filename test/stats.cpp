@@ -28,6 +28,8 @@ limiter_stats one() {
         .too_many_keys = 11,
         .unavailable = 12,
         .cancelled = 13,
+        .would_reject = 27,
+        .would_wait = 28,
         .waited_total = 14ns,
         .waited_max = 15ns,
         .rejected_waited_total = 16ns,
@@ -68,6 +70,8 @@ BOOST_AUTO_TEST_CASE(a_sum_has_the_counters_and_the_load_of_both) {
     BOOST_TEST(sum.too_many_keys == 22U);
     BOOST_TEST(sum.unavailable == 24U);
     BOOST_TEST(sum.cancelled == 26U);
+    BOOST_TEST(sum.would_reject == 54U);
+    BOOST_TEST(sum.would_wait == 56U);
     BOOST_TEST(sum.waited_total == 28ns);
     BOOST_TEST(sum.waited_max == 150ns);
     BOOST_TEST(sum.rejected_waited_total == 32ns);

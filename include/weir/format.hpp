@@ -231,6 +231,8 @@ template <std::size_t N>
     add_reason(s.too_many_keys, "too many keys");
     add_reason(s.unavailable, "unavailable");
     add_reason(s.cancelled, "cancelled");
+    if (s.would_reject + s.would_wait != 0)
+        add("; {} would be rejected, {} would wait", s.would_reject, s.would_wait);
 
     add("; {}", waiting_text(s.waiting, s.waiting_for,
                              all_keys ? std::nullopt : std::optional(s.oldest_wait)));

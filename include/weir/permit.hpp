@@ -61,6 +61,8 @@ public:
     /// Receives the outcome of the work. Returns the ticket to use from then on. Most issuers ignore it.
     virtual std::uint64_t report(permit_origin from, outcome) noexcept { return from.ticket; }
     [[nodiscard]] virtual bool is_lost(permit_origin) const noexcept { return false; }
+    /// Returns whether its permits are counted.
+    [[nodiscard]] virtual bool counts() const noexcept { return true; }
 
 protected:
     ~permit_issuer() = default;

@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <concepts>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 namespace weir::inline v0_2 {
@@ -307,7 +308,10 @@ public:
     /// @throws std::invalid_argument as the constructor; then nothing has changed
     template <std::invocable<queue_options&> Change>
     void configure_queue(Change change) {
-        core().configure_queue(change);
+        core().configure_queue([&](queue_options& queueing) {
+            change(queueing);
+            check(queueing);
+        });
     }
 
     /// Destroys all objects that were idle too long or are too old, before it returns.
@@ -396,9 +400,18 @@ private:
                 .retired = n.retired};
     }
 
+    // A request that passes would have no object.
+    static queue_options const& check(queue_options const& queueing) {
+        if (queueing.dry_run)
+            throw std::invalid_argument(
+                "weir::queue_options: shared limiters and pools do not support dry_run");
+        return queueing;
+    }
+
     basic_pool(Executor const& ex, pool_options const& options, queue_options const& queueing,
                typename supplier_type::checker_type check, typename supplier_type::maker_type make)
-        : handle_{core_type::create({.pool = options, .checks = check != nullptr}, queueing, ex),
+        : handle_{core_type::create({.pool = options, .checks = check != nullptr},
+                                    basic_pool::check(queueing), ex),
                   ex} {
         try {
             supplier_ = std::make_shared<supplier_type>(

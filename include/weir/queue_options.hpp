@@ -211,6 +211,20 @@ struct queue_options {
 
     /// The patience of a request that names none.
     weir::patience patience = forever;
+
+    /// A dry run: the limiter decides and counts, but every request passes at once. A request that it would reject
+    /// counts in `limiter_stats::would_reject`, and one that would have to wait in `would_wait`. Such a request takes
+    /// nothing: its permit has the count for which it asked, of a range the most, but its release, `refund` and
+    /// `settle` have no effect, and a merge with another permit does not change the count of the other one. So later
+    /// requests see more permits than if the request had waited for its grant. Another request is granted as usual.
+    ///
+    /// In a chain the limiter neither rejects nor delays. There every request without free permits counts in
+    /// `would_wait`. One exception: a chain that waits for another limiter needs a place for its key in `keyed`.
+    /// `enter_at_once` leaves a request that would have to wait to `enter`.
+    ///
+    /// A closed limiter still rejects, and a cancellation still cancels. A change applies to new requests; requests
+    /// that wait are served as before. Shared limiters and pools do not support dry runs.
+    bool dry_run = false;
 };
 
 /// Throws `std::invalid_argument` that names the option, its value and the bound, if an option is out of bounds.

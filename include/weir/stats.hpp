@@ -49,6 +49,13 @@ struct limiter_stats {
     /// Requests that were cancelled.
     std::uint64_t cancelled = 0;
 
+    // Requests that passed in a dry run, see `queue_options::dry_run`. They count in no other field.
+
+    /// Requests that would have been rejected.
+    std::uint64_t would_reject = 0;
+    /// Requests that would have had to wait.
+    std::uint64_t would_wait = 0;
+
     /// The sum of the wait times of granted requests.
     duration waited_total{};
     /// The longest wait time of a granted request.
@@ -114,6 +121,8 @@ inline limiter_stats& limiter_stats::operator+=(limiter_stats const& other) noex
     too_many_keys += other.too_many_keys;
     unavailable += other.unavailable;
     cancelled += other.cancelled;
+    would_reject += other.would_reject;
+    would_wait += other.would_wait;
     waited_total += other.waited_total;
     waited_max = std::max(waited_max, other.waited_max);
     rejected_waited_total += other.rejected_waited_total;

@@ -306,6 +306,8 @@ weir::queue_options queue_of(std::string_view text, weir::patience unless_said) 
     check("max_expected_wait", made.max_expected_wait);
     if (made.order == weir::queue_order::shares)
         throw std::invalid_argument("`order shares` is not supported here");
+    if (made.dry_run)
+        throw std::invalid_argument("`dry_run` is an option of the limit, not of its queue");
     return made;
 }
 

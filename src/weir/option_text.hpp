@@ -34,6 +34,12 @@ field(char const*, Value Options::*) -> field<Options, Value>;
 /// The names of the enumerators of `Enum`, from value 0: a `std::array`.
 template <class Enum>
 inline constexpr auto names_of = nullptr;
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<bool>{"false", "true"};
+
+/// An enumeration with `names_of`, or `bool`.
+template <class T>
+concept has_names = std::is_enum_v<T> || std::is_same_v<T, bool>;
 
 [[nodiscard]] std::string to_text(amount n);
 [[nodiscard]] std::string to_text(double x);
@@ -47,8 +53,7 @@ inline constexpr auto names_of = nullptr;
 [[nodiscard]] inline std::string to_text(patience p) {
     return to_text(p.length_or(forever));
 }
-template <class Enum>
-    requires std::is_enum_v<Enum>
+template <has_names Enum>
 [[nodiscard]] std::string to_text(Enum value) {
     auto const i = static_cast<std::size_t>(value);
     return i < names_of<Enum>.size() ? std::string(names_of<Enum>[i]) : std::to_string(i);
@@ -96,8 +101,7 @@ public:
     void read(partitions& value);
     void read(limiter_name& value);
     void read(time_zone& value);
-    template <class Enum>
-        requires std::is_enum_v<Enum>
+    template <has_names Enum>
     void read(Enum& value) {
         constexpr auto& names = names_of<Enum>;
         auto const found = std::ranges::find(names, peek());

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 
 namespace weir::inline v0_2 {
 namespace {
@@ -44,6 +45,14 @@ void permit::merge(permit&& other) {
     if (!other || this == &other)
         return;
     if (!*this) {
+        *this = std::move(other);
+        return;
+    }
+    if (issuer_ != other.issuer_ && !other.issuer_->counts()) {
+        other.leave();
+        return;
+    }
+    if (issuer_ != other.issuer_ && !issuer_->counts()) {
         *this = std::move(other);
         return;
     }

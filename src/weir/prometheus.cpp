@@ -68,6 +68,10 @@ void add_decisions(metrics_writer& out, limit_metrics const& l) {
     for (auto const& why : reasons)
         add(l.stats.*why.count, l.dry_run ? "would_reject" : "rejected", why.name);
     add(l.stats.cancelled, "cancelled");
+    if (l.stats.would_reject + l.stats.would_wait != 0) {
+        add(l.stats.would_reject, "would_reject");
+        add(l.stats.would_wait, "would_wait");
+    }
 }
 
 void add_objects(metrics_writer& out, std::span<limit_metrics const> limits) {
@@ -186,7 +190,7 @@ void metrics_writer::add(std::span<limit_metrics const> limits) {
     };
     family("weir_limit_decisions_total",
            "Decisions of each limit: granted, delayed (granted after a wait), rejected with a "
-           "reason, cancelled, would_reject (dry run).",
+           "reason, cancelled, would_reject and would_wait (dry run).",
            type::counter);
     for (auto const& l : limits)
         add_decisions(*this, l);

@@ -37,6 +37,7 @@ constexpr std::tuple option_fields{
     field{"tolerance", &queue_options::tolerance},
     field{"jitter", &queue_options::jitter},
     field{"patience", &queue_options::patience},
+    field{"dry_run", &queue_options::dry_run},
 };
 
 void check(partitions const& all) {

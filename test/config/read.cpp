@@ -419,6 +419,8 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
                  "`priority` requires `order priority`"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1 seats\"\nqueue = \"order shares\"\n",
                  "`order shares` is not supported here"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1 seats\"\nqueue = \"dry_run true\"\n",
+                 "`dry_run` is an option of the limit, not of its queue"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nqueue = \"length 5\"\n",
                  "`queue` is `length 5`, but must be a queue"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nprefetch = 5\n",

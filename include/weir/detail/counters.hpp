@@ -37,6 +37,10 @@ public:
 
     void overdue() noexcept { ++done_.overdue; }
 
+    // Count requests that pass in a dry run.
+    void would_reject() noexcept { ++done_.would_reject; }
+    void would_wait() noexcept { ++done_.would_wait; }
+
     /// Counts a rejection without a wait.
     void reject(error_code ec) noexcept {
         if (auto* const reason = counter_of(ec))

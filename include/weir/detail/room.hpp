@@ -4,6 +4,7 @@
 #include <weir/detail/operation.hpp>
 #include <weir/detail/room/events.hpp>
 #include <weir/detail/room/one_slot.hpp>
+#include <weir/detail/uncounted_permit.hpp>
 #include <weir/detail/wait_limit.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -87,7 +88,8 @@ public:
             return take(s, r, base::share(s, r.count(), r.max(), now), now);
         }
         ec = asked.rejected.value_or(errc::no_permit);
-        return reject_request(s, ec, r.count(), asked.ready, now);
+        return this->passes(ec) ? pass(ec, r.max())
+                                : reject_request(s, ec, r.count(), asked.ready, now);
     }
 
     /// Grants or rejects `r` like `try_enter`, but returns an empty permit without an error if waiting might help.
@@ -105,7 +107,8 @@ public:
         if (asked.granted) [[likely]]
             return take(s, r, base::share(s, r.count(), r.max(), now), now);
         ec = *asked.rejected;
-        return reject_request(s, ec, r.count(), asked.ready, now);
+        return this->passes(ec) ? pass(ec, r.max())
+                                : reject_request(s, ec, r.count(), asked.ready, now);
     }
 
     /// Decides on `op` like `enter_at_once`. Returns whether `op` has ended, with the outcome in it. Otherwise
@@ -150,6 +153,12 @@ public:
             return reject_in(l, op, errc::timed_out, ready, now);
         if (!evicted || this->is_too_long(ready, now))
             return reject_in(l, op, errc::queue_full, ready, now);
+        if (this->passes({})) [[unlikely]] {
+            this->counters().would_wait();
+            op.granted = uncounted_permit(op.count + op.more);
+            op.detach();
+            return true;
+        }
         this->prepare_wait(l, op, deadline, now);
         op.deadline = deadline;
         here.goes_on();
@@ -280,6 +289,12 @@ private:
         return this->grant_at_once(s, n, now, accounts ? accounts->take(r, n) : std::uint8_t());
     }
 
+    // Lets a request pass that would be rejected with `ec`.
+    [[nodiscard, gnu::noinline, gnu::cold]] permit pass(error_code& ec, amount n) noexcept {
+        this->counters().would_reject();
+        ec = {};
+        return uncounted_permit(n);
+    }
     [[nodiscard]] permit reject_request(slot const& s, error_code ec, amount n, time_point ready,
                                         time_point now) noexcept {
         this->counters().reject(ec);
@@ -288,7 +303,8 @@ private:
     // These return true, since the operation is over.
     bool reject_operation(slot const& s, operation& op, error_code ec, time_point ready,
                           time_point now) noexcept {
-        op.granted = reject_request(s, ec, op.count, ready, now);
+        op.granted = this->passes(ec) ? pass(ec, op.count + op.more)
+                                      : reject_request(s, ec, op.count, ready, now);
         op.end(ec);
         return true;
     }

@@ -49,7 +49,8 @@ public:
     }
     [[nodiscard]] duration patience() const noexcept override {
         return here([](auto& room, time_point) {
-            return room.queueing().patience.length_or(forever);
+            auto const& queueing = room.queueing();
+            return queueing.dry_run ? forever : queueing.patience.length_or(forever);
         });
     }
     [[nodiscard]] chain_turn consider(chain_entry const& e, section_time& t) noexcept override {

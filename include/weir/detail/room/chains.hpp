@@ -6,6 +6,7 @@
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/rejected.hpp>
 #include <weir/detail/room/line_service.hpp>
+#include <weir/detail/uncounted_permit.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/queue_options.hpp>
@@ -42,35 +43,18 @@ public:
     }
 
     /// For a newcomer, the result assumes that the requests before it have left. For a waiting chain, it gives only
-    /// results that hold even if they leave.
+    /// results that hold even if they leave. A dry run allows every chain.
     template <class... Who>
     [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now,
                                       Who const&... who) noexcept {
-        check_standing(this->queueing(), e.asked_for());
-        auto s = slot_of(e, who...);
-        auto* const l = s.line();
-        bool const waits = e.number != 0;
-        if (waits ? this->is_shut() : !this->is_open())
-            return {.rejected = errc::closed};
-        if (waits && l->sweep().cancels(e.number))
-            return {.rejected = boost::asio::error::operation_aborted};
-        if (e.count != 0 && e.count > s.policy().capacity())
-            return {.rejected = errc::exceeds_capacity};
-        if (!slots().has_place(s, now, who...))
-            return {.rejected = errc::too_many_keys};
-        if (e.count == 0)
-            return {.lets = true, .ready_in = duration::zero()};
-        bool const barred = l && (waits ? !l->is_first(e, now) : !l->empty());
-        auto const ahead = waits || !barred ? 0 : l->ahead_of_new(e.count, now);
-        auto const ready = this->ready_at(s, e.count, ahead, now);
-        if (barred && !waits)
-            this->expedite(*l, now);
-        if (barred && (l->is_sweeping() || ready <= now))
-            return {};
-        return chain_turn::at(!barred && ready <= now, ready, now);
+        if (this->queueing().dry_run) [[unlikely]]
+            return consider_in_dry_run(e, now, who...);
+        return decide_on(e, now, who...);
     }
     template <class... Who>
     [[nodiscard]] bool admit(chain_entry& e, time_point now, Who const&... who) noexcept {
+        if (this->queueing().dry_run && pass(e, now, who...)) [[unlikely]]
+            return true;
         auto s = slot_of(e, who...);
         // Another key of the chain may have evicted this one.
         if (!slots().has_place(s, now, who...))
@@ -177,11 +161,61 @@ protected:
 
 private:
     template <class... Who>
+    [[nodiscard, gnu::always_inline]] chain_turn decide_on(chain_entry const& e, time_point now,
+                                                           Who const&... who) noexcept {
+        check_standing(this->queueing(), e.asked_for());
+        auto s = slot_of(e, who...);
+        auto* const l = s.line();
+        bool const waits = e.number != 0;
+        if (waits ? this->is_shut() : !this->is_open())
+            return {.rejected = errc::closed};
+        if (waits && l->sweep().cancels(e.number))
+            return {.rejected = boost::asio::error::operation_aborted};
+        if (e.count != 0 && e.count > s.policy().capacity())
+            return {.rejected = errc::exceeds_capacity};
+        if (!slots().has_place(s, now, who...))
+            return {.rejected = errc::too_many_keys};
+        if (e.count == 0)
+            return {.lets = true, .ready_in = duration::zero()};
+        bool const barred = l && (waits ? !l->is_first(e, now) : !l->empty());
+        auto const ahead = waits || !barred ? 0 : l->ahead_of_new(e.count, now);
+        auto const ready = this->ready_at(s, e.count, ahead, now);
+        if (barred && !waits)
+            this->expedite(*l, now);
+        if (barred && (l->is_sweeping() || ready <= now))
+            return {};
+        return chain_turn::at(!barred && ready <= now, ready, now);
+    }
+    template <class... Who>
     [[nodiscard]] auto slot_of(chain_entry const& e, Who const&... who) noexcept {
         if (!e.line)
             return this->find(who...);
         this->apply_events(line_of(e));
         return slots().slot_of(line_of(e));
+    }
+    template <class... Who>
+    [[nodiscard, gnu::noinline, gnu::cold]] chain_turn consider_in_dry_run(
+        chain_entry const& e, time_point now, Who const&... who) noexcept {
+        auto const turn = decide_on(e, now, who...);
+        return turn.lets || !this->passes(turn.rejected)
+                   ? turn
+                   : chain_turn{.lets = true, .ready_in = duration::zero()};
+    }
+    // In a dry run: lets a chain pass that would not be granted here now. Returns whether it does.
+    template <class... Who>
+    [[nodiscard, gnu::noinline, gnu::cold]] bool pass(chain_entry& e, time_point now,
+                                                      Who const&... who) noexcept {
+        auto const turn = decide_on(e, now, who...);
+        if (turn.lets)
+            return false;
+        if (turn.rejected)
+            this->counters().would_reject();
+        else
+            this->counters().would_wait();
+        if (e.number == 0)
+            slots().count(slot_of(e, who...), true, who...);
+        e.granted = uncounted_permit(e.count);
+        return true;
     }
     void leave_line(chain_entry& e, time_point now) noexcept {
         line_of(e).leave_queue(e);

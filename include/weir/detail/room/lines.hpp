@@ -13,6 +13,8 @@
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
+#include <boost/asio/error.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -139,6 +141,13 @@ protected:
             l->begin_sweep();
     }
 
+    // Dry runs.
+
+    /// Returns whether a request that would end with `ec` passes.
+    [[nodiscard]] bool passes(error_code ec) const noexcept {
+        return queueing().dry_run && can_pass(ec);
+    }
+
     // Requests in a line.
 
     void erase(line_type& l, operation& op) noexcept {
@@ -181,6 +190,9 @@ protected:
     }
 
 private:
+    [[nodiscard, gnu::noinline, gnu::cold]] static bool can_pass(error_code ec) noexcept {
+        return ec != errc::closed && ec != boost::asio::error::operation_aborted;
+    }
     // Returns when a request that leaves for this reason could be granted if it were made again.
     [[nodiscard]] time_point comes_back(line_type& l, operation const& op, error_code ec,
                                         time_point now) const noexcept {

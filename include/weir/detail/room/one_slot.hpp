@@ -70,6 +70,9 @@ public:
         if (is_fed && queueing.order == queue_order::shares)
             throw std::invalid_argument(
                 "weir::queue_options: shared limiters do not support the order shares");
+        if (is_fed && queueing.dry_run)
+            throw std::invalid_argument(
+                "weir::queue_options: shared limiters and pools do not support dry_run");
     }
     static void check_change(queue_options const& before, queue_options const& next) {
         Queue::check_change(before, next);

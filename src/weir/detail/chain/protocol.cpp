@@ -91,8 +91,9 @@ chain_entry* admit(std::span<chain_entry> entries, section_time& t) noexcept {
             continue;
         for (auto& before : entries.first(static_cast<std::size_t>(&e - entries.data()))) {
             auto const n = before.granted.count();
+            auto& issuer = static_cast<chain_core&>(*permit_issuer::of(before.granted));
             static_cast<void>(
-                before.core->take_back(n, permit_issuer::give_up(before.granted), false, t));
+                issuer.take_back(n, permit_issuer::give_up(before.granted), false, t));
         }
         return &e;
     }
