@@ -87,9 +87,9 @@ enum class queue_order : std::uint8_t {
     /// A flow has turns only while it waits, and takes about 120 bytes then. It gains nothing by leaving and coming back.
     /// A class takes 1 KiB from its first wait on. A grant takes a time that is logarithmic in the number of flows.
     ///
-    /// No request waits forever. Assume that all requests have one size and one weight, and that none leaves the queue.
-    /// After a request has been the first of its flow for 7 times `queue_options::ageing`, no new request precedes it.
-    /// In its class, at most one request of each other flow does.
+    /// No request waits forever if all requests have one size and one weight, and none leaves the queue: after it has been
+    /// the first of its flow for 7 times `queue_options::ageing`, no new request precedes it. In its class, at most one
+    /// request of each other flow does.
     ///
     /// A new request overtakes no request of the same flow and class. It may overtake requests of other flows, the next
     /// one included, if it asks for fewer permits or has a greater weight. It overtakes requests of higher classes as

@@ -238,9 +238,7 @@ std::string rule_text(limit const& l) {
     return l.is_unlimited ? std::string(unlimited) : to_string(l.rule);
 }
 
-std::optional<named_clients> clients_named(std::string_view text, limit const& l) {
-    if (l.key.size() != 1 || !has_client(l.key.front()))
-        return std::nullopt;
+std::optional<named_clients> clients_in(std::string_view text, limit const& l) {
     auto const found = tool::network_of(text);
     if (!found)
         return std::nullopt;
@@ -250,6 +248,11 @@ std::optional<named_clients> clients_named(std::string_view text, limit const& l
     if (found->prefix > bits)
         return std::nullopt;
     return named_clients{*found, found->prefix == bits};
+}
+
+std::optional<named_clients> clients_named(std::string_view text, limit const& l) {
+    bool const by_client = l.key.size() == 1 && has_client(l.key.front());
+    return by_client ? clients_in(text, l) : std::nullopt;
 }
 
 std::string to_string(failure_mode const& mode) {

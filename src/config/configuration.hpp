@@ -235,7 +235,9 @@ struct limit {
 
     weir::queue_options queue{.patience = default_patience};
     std::optional<std::string> priority;  // the header field that holds the class of a request
-    bool dry_run = false;                 // decides and counts, but never delays or rejects
+    std::vector<std::pair<std::string, int>>
+        weights;           // by network of clients, for the order `fair`
+    bool dry_run = false;  // decides and counts, but never delays or rejects
 
     config::cost cost;
     std::vector<status_range> count;  // only requests with such a response; empty: all
@@ -263,6 +265,9 @@ struct named_clients {
     tool::network network;  // no narrower than a key
     bool is_one_key;        // the network is exactly one key
 };
+/// The clients that a text names: an address, which stands for its whole key by client, or a network. Empty if the text
+/// is neither, or is a network narrower than a key.
+[[nodiscard]] std::optional<named_clients> clients_in(std::string_view text, limit const& l);
 /// The clients that an override of the limit names: an address, which stands for its whole key, or a network. Empty if
 /// the limit has no key by client, or if the text is neither, or is a network narrower than a key.
 [[nodiscard]] std::optional<named_clients> clients_named(std::string_view text, limit const& l);

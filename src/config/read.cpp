@@ -73,6 +73,25 @@ private:
     std::vector<use_of> used_;
 };
 
+// The keys of a table that name clients.
+class different_clients {
+public:
+    void add(table_reader& of, position at, tool::network const& clients, std::string_view key) {
+        auto const [first, is_new] = seen_.try_emplace(tool::to_string(clients), key);
+        if (!is_new)
+            of.problem(at, fmt::format("`{}` and `{}` are the same clients", first->second, key));
+    }
+
+private:
+    std::map<std::string, std::string> seen_;  // by network
+};
+
+std::string not_a_client(std::string_view key, limit const& l) {
+    return fmt::format("`{}` is not a client: use an address, an IPv4 network of up to {} bits or "
+                       "an IPv6 network of up to {} bits",
+                       key, l.v4_prefix, l.v6_prefix);
+}
+
 bool has_max_hold(weir::limiter_config const& rule) {
     if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
         return std::ranges::any_of(all->parts, has_max_hold);
@@ -111,6 +130,7 @@ private:
     void read_limit(table_reader& t);
     void read_key(table_reader& t, limit& l);
     void read_overrides(table_reader& t, limit& l);
+    void read_weights(table_reader& t, limit& l);
     void read_cost(table_reader& t, limit& l, bool ruled);
     void read_count(table_reader& t, limit& l, bool ruled);
     void read_sharing(table_reader& t, limit& l, bool ruled);
@@ -329,8 +349,13 @@ void file_reader::read_limit(table_reader& t) {
 
     t.get("queue", l.queue, queue());
     t.get("priority", l.priority, token("the name of a field, such as Priority"));
-    if (l.priority && l.queue.order != weir::queue_order::priority)
-        t.problem(t.at("priority"), "`priority` requires `order priority` in `queue`");
+    bool const is_fair = l.queue.order == weir::queue_order::fair;
+    if (l.priority && l.queue.order != weir::queue_order::priority && !is_fair)
+        t.problem(t.at("priority"),
+                  "`priority` requires `order priority` or `order fair` in `queue`");
+    read_weights(t, l);
+    if (t.has("weights") && !is_fair)
+        t.problem(t.at("weights"), "`weights` requires `order fair` in `queue`");
     t.get("dry_run", l.dry_run, flag());
     read_cost(t, l, ruled);
     read_count(t, l, ruled);
@@ -375,12 +400,29 @@ void file_reader::read_key(table_reader& t, limit& l) {
             t.problem(t.at(key), fmt::format("`{}` requires a `key` other than `total`", key));
 }
 
+void file_reader::read_weights(table_reader& t, limit& l) {
+    different_clients different;
+    t.table("weights", [&](table_reader& of) {
+        of.all([&](std::string_view key, toml::node const& node) {
+            auto const weight = of.make(key, node, number(1, weir::max_weight));
+            if (!weight)
+                return;
+            auto const at = node.source().begin;
+            if (auto const who = clients_in(key, l))
+                different.add(of, at, who->network, key);
+            else
+                of.problem(at, not_a_client(key, l));
+            l.weights.emplace_back(key, static_cast<int>(*weight));
+        });
+    });
+}
+
 void file_reader::read_overrides(table_reader& t, limit& l) {
     bool const by_client = l.key.size() == 1 && has_client(l.key.front());
     bool const by_value = l.key.size() == 1 && l.key.front() != key_part();
     std::int64_t keys = 0;
     bool has_kind = !l.is_unlimited;
-    std::map<std::string, std::string> clients;  // the override by network
+    different_clients different;
     t.table("overrides", [&](table_reader& of) {
         of.all([&](std::string_view key, toml::node const& node) {
             auto other = of.make(key, node, rule());
@@ -395,16 +437,9 @@ void file_reader::read_overrides(table_reader& t, limit& l) {
                                            key, to_string(**other), to_string(l.rule)));
             auto const who = clients_named(key, l);
             if (by_client && !who && !(by_value && !tool::network_of(key)))
-                of.problem(at, fmt::format("`{}` is not a client: use an address, an IPv4 network "
-                                           "of up to {} bits or an IPv6 network of up to {} bits",
-                                           key, l.v4_prefix, l.v6_prefix));
-            if (who) {
-                auto const [first, is_new] =
-                    clients.try_emplace(tool::to_string(who->network), key);
-                if (!is_new)
-                    of.problem(
-                        at, fmt::format("`{}` and `{}` are the same clients", first->second, key));
-            }
+                of.problem(at, not_a_client(key, l));
+            if (who)
+                different.add(of, at, who->network, key);
             keys += *other && (!who || who->is_one_key) ? 1 : 0;
             l.overrides.emplace_back(key, std::move(*other));
         });

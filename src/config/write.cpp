@@ -229,9 +229,12 @@ void write(writer& w, limit const& l) {
     w.member("prefetch", l.prefetch, by_default.prefetch);
     w.member("timeout", l.timeout, by_default.timeout);
     w.member("on_failure", to_string(l.on_failure), to_string(by_default.on_failure));
-    if (l.overrides.empty())
-        return;
-    w.table("limit.overrides");
+    if (!l.weights.empty())
+        w.table("limit.weights");
+    for (auto const& [clients, weight] : l.weights)
+        w.line(tool::quoted(clients), std::to_string(weight));
+    if (!l.overrides.empty())
+        w.table("limit.overrides");
     for (auto const& [key, rule] : l.overrides)
         w.line(tool::quoted(key), tool::quoted(rule ? to_string(*rule) : std::string(unlimited)));
 }

@@ -39,6 +39,15 @@ tool::network_set clients_of(config::route const& r) {
     return all;
 }
 
+tool::network_map<int> weights_of(config::limit const& l) {
+    tool::network_map<int> all;
+    for (auto const& [text, weight] : l.weights) {
+        if (auto const clients = config::clients_in(text, l))
+            all.add(clients->network, weight);
+    }
+    return all;
+}
+
 int priority_of(std::string_view value) {
     constexpr int unsaid = weir::standing().priority;
     auto const digit = [](std::string_view text) -> std::optional<int> {

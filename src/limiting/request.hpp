@@ -28,6 +28,9 @@ template <class ValueOf>
 /// The networks of a route's clients.
 [[nodiscard]] tool::network_set clients_of(config::route const& r);
 
+/// The weights of a limit's clients in the order `fair`, by network.
+[[nodiscard]] tool::network_map<int> weights_of(config::limit const& l);
+
 /// The class in the value of a priority field: a number from 0 to 7, written `3`, or `u=3` as in RFC 9218; 3 if the
 /// value has none.
 [[nodiscard]] int priority_of(std::string_view value);

@@ -238,6 +238,7 @@ http::fault fault_of_keys(std::span<config::key_part const> parts,
 place_in_queue::place_in_queue(config::limit const& c)
     : fair_(c.queue.order == weir::queue_order::fair),
       priority_(c.priority),
+      weights_(limiting::weights_of(c)),
       v4_prefix_(c.v4_prefix),
       v6_prefix_(c.v6_prefix) {}
 
@@ -245,6 +246,8 @@ weir::request place_in_queue::standing_of(request_info const& who, weir::amount 
     weir::standing how;
     if (fair_)
         how.flow = weir::client_key(who.client, v4_prefix_, v6_prefix_);
+    if (auto const* const weight = weights_.find(bytes_of(who.client)))
+        how.weight = *weight;
     if (priority_)
         for (auto const& f : who.request.fields)
             if (http::iequals(f.name, *priority_))

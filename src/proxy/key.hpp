@@ -5,6 +5,7 @@
 
 #include "config/configuration.hpp"
 #include "request_info.hpp"
+#include "tool/network_map.hpp"
 
 #include <array>
 #include <cstdint>
@@ -74,6 +75,7 @@ private:
 
     bool fair_;  // the order is `fair`: clients take turns
     std::optional<std::string> priority_;
+    tool::network_map<int> weights_;
     int v4_prefix_;
     int v6_prefix_;
 };

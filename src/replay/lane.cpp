@@ -65,6 +65,10 @@ void lane::add_limit(planned_limit const& l) {
     place_of_arrivals place;
     if (l.fair)
         place.fair = slot_of(*l.fair);
+    if (!l.what.weights.empty()) {
+        place.weights = limiting::weights_of(l.what);
+        place.clients = &keys_[*place.fair];
+    }
     if (l.priority)
         place.priority = slot_of(*l.priority);
     slots_.push_back(l.per ? slot_of(*l.per) : 0);

@@ -12,6 +12,7 @@
 #include "limiting/limit.hpp"
 #include "stage.hpp"
 #include "tool/network.hpp"
+#include "tool/network_map.hpp"
 
 #include <boost/asio/system_executor.hpp>
 
@@ -72,12 +73,14 @@ private:
     std::vector<std::optional<std::array<std::uint8_t, 16>>> mutable known_ = {};
 };
 
-/// Selects the keys of an arrival that give its flow and class in a queue.
+/// Selects the keys of an arrival that give its standing in a queue.
 struct place_of_arrivals {
     std::optional<std::size_t> fair = {};
     std::optional<std::size_t> priority = {};
+    tool::network_map<int> weights = {};   // of the keys of `fair`
+    key_numbers const* clients = nullptr;  // these keys, if there are weights
 
-    [[nodiscard]] weir::request of(arrival const& a, weir::amount cost) const noexcept {
+    [[nodiscard]] weir::request of(arrival const& a, weir::amount cost) const {
         if (!fair && !priority) [[likely]]
             return cost;
         weir::standing how;
@@ -85,6 +88,9 @@ struct place_of_arrivals {
             how.flow = a.keys[*fair];
         if (priority)
             how.priority = static_cast<int>(a.keys[*priority]);
+        if (auto const client = clients ? clients->client_of(a.keys[*fair]) : std::nullopt)
+            if (auto const* const weight = weights.find(client->address))
+                how.weight = *weight;
         return {cost, how};
     }
 };

@@ -68,6 +68,9 @@ constexpr place priced{
 constexpr place classed{
     "limit `a`: ", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nqueue = \"order priority\"\n",
     shop};
+constexpr place fair{
+    "limit `a`: ", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nqueue = \"order fair\"\n", shop};
+constexpr place weighty{"limit `a` weights: ", fair.before, shop};
 constexpr place shared{"limit `a`: ", store, shop};
 constexpr place route{"route `/`: ", "[[route]]\nupstream = \"shop\"\n", shop};
 constexpr place unnamed_route{"route", "[[route]]\nupstream = \"shop\"\n", shop};
@@ -376,7 +379,34 @@ std::vector<row> const& rows() {
          "priority",
          {},
          {"\"Priority\""},
-         "`priority` requires `order priority` in `queue`"},
+         "`priority` requires `order priority` or `order fair` in `queue`"},
+        {fair, "priority", {"\"X-Class\""}, {}, ""},
+        {limit,
+         "weights",
+         {},
+         {"{ \"10.0.0.1\" = 2 }"},
+         "`weights` requires `order fair` in `queue`"},
+        {limit, "weights", {}, {"{}"}, "`weights` requires `order fair` in `queue`"},
+        {fair,
+         "weights",
+         {"{ \"10.0.0.1\" = 1, \"10.0.0.0/8\" = 32, \"fd00::/64\" = 7, \"0.0.0.0/0\" = 2 }"},
+         {"5"},
+         "a table"},
+        {weighty,
+         "weights",
+         {},
+         {"{ \"10.0.0.1\" = 0 }", "{ \"10.0.0.1\" = 33 }", "{ \"10.0.0.1\" = \"2\" }"},
+         "a number from 1 to 32"},
+        {weighty,
+         "weights",
+         {},
+         {"{ \"10.0.0.1/8\" = 2 }", "{ \"fd00::/65\" = 2 }", "{ shop = 2 }"},
+         "is not a client"},
+        {weighty,
+         "weights",
+         {},
+         {"{ \"fd00::1\" = 2, \"fd00::/64\" = 2 }"},
+         "are the same clients"},
         {classed,
          "priority",
          {"\"X-Class\""},

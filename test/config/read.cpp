@@ -140,6 +140,12 @@ dry_run = true
 name = "key"
 rule = "20/1s burst 50"
 key = "header X-Api-Key"
+queue = "order fair patience 1s"
+priority = "Urgency"
+
+[limit.weights]
+"10.0.0.0/8" = 3
+"fd00::/48" = 32
 
 [limit.overrides]
 "a \"key\"" = "1/1s burst 5"
@@ -311,6 +317,10 @@ BOOST_AUTO_TEST_CASE(can_set_every_key) {
     BOOST_TEST(client.dry_run);
     BOOST_TEST(client.queue.max_waiting == 0);
     BOOST_TEST(c.limits[2].overrides.size() == 2U);
+    BOOST_TEST((c.limits[2].priority == "Urgency"));
+    BOOST_REQUIRE(c.limits[2].weights.size() == 2U);
+    BOOST_TEST(c.limits[2].weights[0].first == "10.0.0.0/8");
+    BOOST_TEST(c.limits[2].weights[0].second == 3);
     BOOST_TEST(std::get<weir::fail_local>(c.limits[3].on_failure).share == 0.25);
     BOOST_TEST((c.limits[0].queue.order == weir::queue_order::priority));
     BOOST_TEST((c.routes[0].methods == std::vector<std::string>{"GET", "HEAD"}));
@@ -416,7 +426,9 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
              row{"[[limit]]\nname = \"a\"\nrule = \"1 seats max_hold 1s\"\nkey = \"client\"\n",
                  "`max_hold` requires the key `total`"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\npriority = \"Priority\"\n",
-                 "`priority` requires `order priority`"},
+                 "`priority` requires `order priority` or `order fair`"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\n[limit.weights]\n\"10.0.0.1\" = 2\n",
+                 "`weights` requires `order fair`"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1 seats\"\nqueue = \"order shares\"\n",
                  "`order shares` is not supported here"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1 seats\"\nqueue = \"dry_run true\"\n",

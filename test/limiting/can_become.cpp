@@ -17,15 +17,15 @@ using limiting::can_become;
 namespace {
 
 // Does not compile with another number of members: a new member needs a row in the table of `each_member`.
-constexpr std::size_t members = 20;
+constexpr std::size_t members = 21;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, is_unlimited, key, v4_prefix, v6_prefix, max_keys, max_memory,
-                 when_full, overrides, queue, priority, dry_run, cost, count, store, shared_as,
-                 prefetch, timeout, on_failure] = l;
+                 when_full, overrides, queue, priority, weights, dry_run, cost, count, store,
+                 shared_as, prefetch, timeout, on_failure] = l;
     static_assert(std::tuple_size_v<decltype(std::tie(
                       name, rule, is_unlimited, key, v4_prefix, v6_prefix, max_keys, max_memory,
-                      when_full, overrides, queue, priority, dry_run, cost, count, store, shared_as,
-                      prefetch, timeout, on_failure))> == members);
+                      when_full, overrides, queue, priority, weights, dry_run, cost, count, store,
+                      shared_as, prefetch, timeout, on_failure))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -69,6 +69,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
          [](limit& l) { l.overrides.emplace_back("10.0.0.1", config::rule_of("20/1s")); }},
         {"queue", after::goes_on, [](limit& l) { l.queue.max_waiting = 7; }},
         {"priority", after::begins_anew, [](limit& l) { l.priority = "Priority"; }},
+        {"weights", after::begins_anew, [](limit& l) { l.weights.emplace_back("10.0.0.1", 2); }},
         {"dry_run", after::goes_on, [](limit& l) { l.dry_run = true; }},
         {"cost", after::goes_on, [](limit& l) { l.cost.number = 2; }},
         {"count", after::goes_on, [](limit& l) { l.count = {{401, 401}}; }},

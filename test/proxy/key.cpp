@@ -316,6 +316,27 @@ BOOST_AUTO_TEST_CASE(with_order_fair_alternates_between_clients) {
     BOOST_TEST(order(limit + "v4_prefix = 24\n", all) == "adbc");
 }
 
+BOOST_AUTO_TEST_CASE(with_order_fair_takes_the_weight_by_network) {
+    std::string const limit = "rule = \"1 seats\"\nqueue = \"order fair patience 20s\"\n"
+                              "weights = { \"10.0.0.0/16\" = 9, \"10.0.0.3\" = 2 }\n";
+    std::vector<request> const all{
+        {"/a", "", "10.1.0.2"}, {"/b", "", "10.1.0.2"}, {"/c", "", "10.0.0.3"},
+        {"/d", "", "10.0.0.3"}, {"/e", "", "10.0.0.4"}, {"/f", "", "10.0.0.4"}};
+    BOOST_TEST(order(limit, all) == "efcadb");
+}
+
+BOOST_AUTO_TEST_CASE(with_order_fair_takes_the_class_from_a_field) {
+    std::string const limit = "rule = \"1 seats\"\nqueue = \"order fair patience 20s\"\n"
+                              "priority = \"Priority\"\n";
+    std::vector<request> const all{
+        {"/a", "", "10.0.0.2"},
+        {"/b", "", "10.0.0.2"},
+        {"/c", "", "10.0.0.3"},
+        {"/d", "priority: u=2\r\n", "10.0.0.2"},
+        {"/e", "priority: u=2\r\n", "10.0.0.3"}};
+    BOOST_TEST(order(limit, all) == "deacb");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // Too many concurrent requests of one client do not mean that the upstream is overloaded.

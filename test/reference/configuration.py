@@ -59,6 +59,7 @@ NEEDS_OF_KEY = {
     ("limit", "when_full"): {"key": "client"},
     ("limit", "overrides"): {"key": "client"},
     ("limit", "priority"): {"queue": "order priority"},
+    ("limit", "weights"): {"queue": "order fair"},
     ("limit", "estimate"): {"cost": "response bytes", "rule": "1000000000000000/1s bucket"},
     ("route", "cost"): {"limits": "everybody"},
     ("route", "respond"): {"upstream": None},
@@ -246,7 +247,7 @@ class Configuration(unittest.TestCase):
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
             (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),
             (("route",), {"body": {"file": "busy.html"}}),
-            (("limit",), {"priority": "Priority"}), (("limit",), {"estimate": 5}), (("limit",), {"count": []}),
+            (("limit",), {"priority": "Priority"}), (("limit",), {"weights": {}}), (("limit",), {"estimate": 5}), (("limit",), {"count": []}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
         ):

@@ -76,6 +76,23 @@ v4_prefix = 24
         self.assertEqual(self.outcome(lines, config), [2 + 2 + 5 + 3 + 1, 3 + 3 + 0 + 2 + 4, 0])
         self.assertEqual(self.by_rule, {"client": 12})
 
+    def test_weights_of_clients(self):
+        """Of 9 requests in 8 seconds the first is granted at once, and the others by weight."""
+        log = self.write([common(BEGIN, c) for _ in range(8) for c in ("10.0.0.1", "10.0.1.1")])
+
+        def rejected(weights):
+            config = self.file(f"""[[limit]]
+name = "all"
+rule = "1/1s"
+queue = "max_waiting 99 order fair patience 8s"
+weights = {weights}
+""", route(["all"]))
+            found = self.replay(log, "--spread", "burst", "--config", config)["outcomes"][0]
+            return {k["key"]: k["rejected"] for k in found["top_rejected"]}
+
+        self.assertEqual(rejected("{}"), {"10.0.0.1": 3, "10.0.1.1": 4})
+        self.assertEqual(rejected('{ "10.0.1.0/24" = 3 }'), {"10.0.0.1": 5, "10.0.1.1": 2})
+
     def test_an_unlimited_limit(self):
         config = self.file(limit("all", "unlimited"), limit("dry", "unlimited", "dry_run = true"),
                            limit("some", "unlimited", 'key = "client"\n[limit.overrides]\n"10.0.0.1" = "1/1s"'))
