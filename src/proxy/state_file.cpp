@@ -3,6 +3,8 @@
 #include "key.hpp"
 #include "tool/trouble.hpp"
 
+#include <boost/asio/post.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -247,17 +250,32 @@ void state_file::wait() {
 }
 
 void state_file::write_in_background() {
-    join();
+    end_writing();
     try {
+        writing_ = *in_force_;
+        parts_ = parts_of(*writing_);
         is_done_ = false;
-        writer_ = std::thread([this, p = *in_force_, parts = parts_of(**in_force_)] {
-            write_all(parts);
+        writer_ = std::thread([this] {
+            write_all(parts_);
             is_done_ = true;
+            try {
+                asio::post(timer_.get_executor(), [this] {
+                    if (is_done_)  // the next writing has not begun
+                        end_writing();
+                });
+            } catch (std::exception const&) {}  // the next writing ends this one
         });
     } catch (std::exception const& e) {
         is_done_ = true;
         report(tool::reason_of(e));
     }
+}
+
+// The last owner of an earlier plan must not be the other thread.
+void state_file::end_writing() {
+    join();
+    parts_.clear();
+    writing_.reset();
 }
 
 void state_file::write_all(std::vector<limiting::saved_part> const& parts) {
@@ -286,7 +304,7 @@ void state_file::report(std::string const& failure) {
 void state_file::finish(std::shared_ptr<plan const> const& p) {
     if (options_.file.empty())
         return;
-    join();
+    end_writing();
     failure_.clear();  // it is the last message
     write_all(parts_of(*p));
 }

@@ -43,6 +43,7 @@ private:
     void wait();
     void write_in_background();
     void write_all(std::vector<limiting::saved_part> const& parts);
+    void end_writing();
     void join();
     void report(std::string const& failure);
 
@@ -50,6 +51,9 @@ private:
     std::optional<weir::saved_state> state_;  // until it is restored
     std::shared_ptr<plan const> const* in_force_ = nullptr;
     net::timer timer_;
+    // The states that the other thread writes, and their owner.
+    std::shared_ptr<plan const> writing_;
+    std::vector<limiting::saved_part> parts_;
     std::thread writer_;
     std::atomic<bool> is_done_ = true;
     std::string failure_;  // of the last writing
