@@ -13,6 +13,8 @@
 #include "support/virtual_limiters.hpp"
 #include "support/visit.hpp"
 
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
@@ -222,6 +224,73 @@ BOOST_AUTO_TEST_CASE(let_requests_wait_for_the_end_of_the_rest) {
     second.seat().leave();
     run_for(ctx, 0s);
     BOOST_TEST(third.granted());
+}
+
+// A job arrives, waits for its permits, and holds them for a time.
+struct job {
+    duration at;
+    amount n;
+    duration held;
+    bool refunds;
+    duration granted = weir::forever;
+};
+
+support::asio::awaitable<void> run(seats_at_rest& host, job& j, weir::testing::timer timer) {
+    auto const start = timer.expiry() - j.at;
+    co_await timer.async_wait(support::asio::use_awaitable);
+    auto permits = co_await host.enter(j.n);
+    j.granted = weir::testing::clock::now() - start;
+    timer.expires_after(j.held);
+    co_await timer.async_wait(support::asio::use_awaitable);
+    j.refunds ? permits.refund() : permits.leave();
+}
+
+// The words, millisecond by millisecond: permits are released, and then the first jobs in the queue get the free ones.
+std::vector<duration> grant_times(resting_seats_options const& options, std::vector<job> jobs) {
+    history words(options);
+    std::size_t next = 0;
+    for (duration t{}; next != jobs.size(); t += 1ms) {
+        time_point const now(t);
+        for (auto const& j : jobs) {
+            if (j.granted == weir::forever || j.granted + j.held != t)
+                continue;
+            if (j.refunds)
+                words.refund(j.n);
+            else
+                words.leave(j.n, now);
+        }
+        for (; next != jobs.size() && jobs[next].at <= t && words.free(now) >= jobs[next].n;
+             ++next) {
+            words.take(jobs[next].n);
+            jobs[next].granted = t;
+        }
+    }
+    std::vector<duration> times;
+    for (auto const& j : jobs)
+        times.push_back(j.granted);
+    return times;
+}
+
+BOOST_AUTO_TEST_CASE(grant_waiting_requests_at_the_first_instant) {
+    support::for_each_seed(1, 50, [](random_source& random) {
+        resting_seats_options const options{
+            .seats = random.between(1, 4), .rest = 1ms * random.between(1, 30)};
+        std::vector<job> jobs(40);
+        duration at{};
+        for (auto& j : jobs) {
+            at += 1ms * random.between(1, 13);
+            j = {at, random.between(1, options.seats), 1ms * random.between(1, 25),
+                 random.one_in(5)};
+        }
+        auto const expected = grant_times(options, jobs);
+        io_context ctx;
+        seats_at_rest host(ctx, options);
+        for (auto& j : jobs)
+            co_spawn(ctx, run(host, j, weir::testing::timer(ctx, j.at)), support::asio::detached);
+        run_for(ctx, 1min);
+        for (std::size_t i = 0; i != jobs.size(); ++i)
+            BOOST_REQUIRE((jobs[i].granted == expected[i]));
+    });
 }
 
 BOOST_AUTO_TEST_CASE(reject_with_the_rest_of_the_rest) {
