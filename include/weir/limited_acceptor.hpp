@@ -36,107 +36,27 @@ struct accepted_connection {
     Socket socket;
 };
 
-/// Accepts connections only while a limiter has a seat for them.
-///
-///     weir::seats seats{ctx, {.seats = 1'000}};
-///     weir::limited_acceptor<tcp::acceptor> door{seats, ctx, endpoint};
-///     for (;;) {
-///         auto connection = co_await door.async_accept(asio::use_awaitable);
-///         co_spawn(ctx, serve(std::move(connection)), asio::detached);
-///     }
-///
-/// It takes the seat first, so connections above the limit wait in the backlog of the kernel, and the program does not
-/// know them. `limit_clients` adds a limit by client, which is known only after the accept: a connection above that
-/// limit is reset, and the next one gets the seat. The limiter may have any rule, such as `64 seats & 100/1s` of
-/// `any_limiter`.
-///
-/// It continues after a connection that was reset before it was accepted, and pauses for 100 ms if the process has no
-/// file descriptors or memory.
-///
-/// Threads: as an acceptor. Several operations may be in progress at the same time.
-///
-/// Lifetime: the acceptor must exist until its operations complete. The limiter of all connections may be destroyed
-/// first; then operations end with `errc::closed`. The limiter by client must exist as long as the acceptor.
-template <class Acceptor>
-class limited_acceptor {
-    class accepting;
+namespace detail {
 
-public:
-    /// The type of the executor.
-    using executor_type = typename Acceptor::executor_type;
-    /// The type of the addresses.
-    using endpoint_type = typename Acceptor::endpoint_type;
-    /// The type of the sockets.
-    using socket_type =
-        typename Acceptor::protocol_type::socket::template rebind_executor<executor_type>::other;
-    /// A connection with its permits.
-    using connection = accepted_connection<socket_type>;
-    /// The default token: the executor's own, or else `asio::deferred`.
-    using default_token = detail::default_token_t<executor_type>;
-
-    /// Creates an acceptor with these arguments, whose connections need a permit of `limiter`.
-    template <detail::throttling_limiter Limiter, class... Args>
-        requires std::constructible_from<Acceptor, Args...>
-    explicit limited_acceptor(Limiter const& limiter, Args&&... args)
-        : acceptor_(std::forward<Args>(args)...) {
-        auto const link = limiter.with(request());
-        using handle = std::remove_cvref_t<decltype(link.handle())>;
-        seats_ = std::make_unique<detail::limiter_source<handle>>(link.handle());
-    }
-
-    /// Returns the acceptor: for its options and its address, and to close it.
-    [[nodiscard]] Acceptor& acceptor() noexcept { return acceptor_; }
-    /// Returns the executor of the acceptor.
-    [[nodiscard]] executor_type get_executor() noexcept { return acceptor_.get_executor(); }
-
-    /// Requires a permit of `limiter`, for the key `key_of(endpoint)`, for each further connection. Call it while no
-    /// operation is in progress.
-    template <detail::throttling_keyed Keyed, std::invocable<endpoint_type const&> KeyOf>
-    void limit_clients(Keyed& limiter, KeyOf key_of) {
-        of_client_ = [&limiter, key_of = std::move(key_of)](endpoint_type const& client) {
-            return limiter.try_enter(key_of(client));
-        };
-    }
-
-    /// Returns the number of connections that were reset because of the limit by client.
-    [[nodiscard]] std::uint64_t rejected() const noexcept { return rejected_; }
-
-    /// Takes a seat and accepts a connection.
-    ///
-    /// Completion signature: `void(error_code, connection)`. Errors: `errc::closed` and other rejections of the limiter
-    /// of all connections; of the acceptor, such as `asio::error::operation_aborted` after a `close`. Then the seat is
-    /// refunded.
-    ///
-    /// Cancellation: `terminal`, `partial` and `total` are supported. A connection that was accepted before the
-    /// cancellation is passed on.
-    template <boost::asio::completion_token_for<void(error_code, connection)> Token = default_token>
-    auto async_accept(Token&& token = default_token()) {
-        return boost::asio::async_compose<Token, void(error_code, connection)>(
-            accepting(*this), token, acceptor_);
-    }
-
-private:
-    Acceptor acceptor_;
-    std::unique_ptr<detail::throttle_source> seats_;
-    std::function<permit(endpoint_type const&)> of_client_;
-    std::atomic<std::uint64_t> rejected_ = 0;
-};
-
-template <class Acceptor>
-class limited_acceptor<Acceptor>::accepting {
+/// The steps of an accept: a seat, and then connections until one may be handed out.
+template <class Door>
+class accepting {
+    using executor_type = typename Door::executor_type;
+    using socket_type = typename Door::socket_type;
+    using connection = typename Door::connection;
     using timer =
         boost::asio::basic_waitable_timer<std::chrono::steady_clock,
                                           boost::asio::wait_traits<std::chrono::steady_clock>,
                                           executor_type>;
 
 public:
-    explicit accepting(limited_acceptor& self) noexcept : door_(&self) {}
+    explicit accepting(Door& self) noexcept : door_(&self) {}
 
     template <class Self>
     void operator()(Self& self) {
         self.reset_cancellation_state(boost::asio::enable_total_cancellation());
         boost::asio::any_io_executor const ex(self.get_executor());
-        door_->seats_->wait(1, detail::throttle_source::handler_type(std::move(self)), &ex);
+        door_->seats_->wait(1, throttle_source::handler_type(std::move(self)), &ex);
     }
 
     // The limiter decides.
@@ -204,9 +124,98 @@ private:
         self.complete(ec, connection{{}, {}, socket_type(door_->get_executor())});
     }
 
-    limited_acceptor* door_;
+    Door* door_;
     permit seat_;
     std::unique_ptr<timer> pause_;
+};
+
+}  // namespace detail
+
+/// Accepts connections only while a limiter has a seat for them.
+///
+///     weir::seats seats{ctx, {.seats = 1'000}};
+///     weir::limited_acceptor<tcp::acceptor> door{seats, ctx, endpoint};
+///     for (;;) {
+///         auto connection = co_await door.async_accept(asio::use_awaitable);
+///         co_spawn(ctx, serve(std::move(connection)), asio::detached);
+///     }
+///
+/// The acceptor takes the seat first, so connections above the limit wait in the backlog of the kernel, and the program does not
+/// know them. `limit_clients` adds a limit by client, which is known only after the accept: a connection above that
+/// limit is reset, and the next one gets the seat. The limiter may have any rule, such as `64 seats & 100/1s` of
+/// `any_limiter`.
+///
+/// The acceptor continues after a connection that was reset before it was accepted, and pauses for 100 ms if the process has no
+/// file descriptors or memory.
+///
+/// Threads: as an acceptor. Several operations may be in progress at the same time.
+///
+/// Lifetime: the acceptor must exist until its operations complete. The limiter of all connections may be destroyed
+/// first; then operations end with `errc::closed`. The limiter by client must exist as long as the acceptor.
+template <class Acceptor>
+class limited_acceptor {
+    using accepting = detail::accepting<limited_acceptor>;
+    friend accepting;
+
+public:
+    /// The type of the executor.
+    using executor_type = typename Acceptor::executor_type;
+    /// The type of the addresses.
+    using endpoint_type = typename Acceptor::endpoint_type;
+    /// The type of the sockets.
+    using socket_type =
+        typename Acceptor::protocol_type::socket::template rebind_executor<executor_type>::other;
+    /// A connection with its permits.
+    using connection = accepted_connection<socket_type>;
+    /// The default token: the executor's own, or else `asio::deferred`.
+    using default_token = detail::default_token_t<executor_type>;
+
+    /// Creates an acceptor with these arguments, whose connections need a permit of `limiter`.
+    template <detail::throttling_limiter Limiter, class... Args>
+        requires std::constructible_from<Acceptor, Args...>
+    explicit limited_acceptor(Limiter const& limiter, Args&&... args)
+        : acceptor_(std::forward<Args>(args)...) {
+        auto const link = limiter.with(request());
+        using handle = std::remove_cvref_t<decltype(link.handle())>;
+        seats_ = std::make_unique<detail::limiter_source<handle>>(link.handle());
+    }
+
+    /// Returns the acceptor: for its options and its address, and to close it.
+    [[nodiscard]] Acceptor& acceptor() noexcept { return acceptor_; }
+    /// Returns the executor of the acceptor.
+    [[nodiscard]] executor_type get_executor() noexcept { return acceptor_.get_executor(); }
+
+    /// Requires a permit of `limiter`, for the key `key_of(endpoint)`, for each further connection. Call it while no
+    /// operation is in progress.
+    template <detail::throttling_keyed Keyed, std::invocable<endpoint_type const&> KeyOf>
+    void limit_clients(Keyed& limiter, KeyOf key_of) {
+        of_client_ = [&limiter, key_of = std::move(key_of)](endpoint_type const& client) {
+            return limiter.try_enter(key_of(client));
+        };
+    }
+
+    /// Returns the number of connections that were reset because of the limit by client.
+    [[nodiscard]] std::uint64_t rejected() const noexcept { return rejected_; }
+
+    /// Takes a seat and accepts a connection.
+    ///
+    /// Completion signature: `void(error_code, connection)`. Errors: `errc::closed` and other rejections of the limiter
+    /// of all connections; of the acceptor, such as `asio::error::operation_aborted` after a `close`. Then the seat is
+    /// refunded.
+    ///
+    /// Cancellation: `terminal`, `partial` and `total` are supported. A connection that was accepted before the
+    /// cancellation is passed on.
+    template <boost::asio::completion_token_for<void(error_code, connection)> Token = default_token>
+    auto async_accept(Token&& token = default_token()) {
+        return boost::asio::async_compose<Token, void(error_code, connection)>(
+            accepting(*this), token, acceptor_);
+    }
+
+private:
+    Acceptor acceptor_;
+    std::unique_ptr<detail::throttle_source> seats_;
+    std::function<permit(endpoint_type const&)> of_client_;
+    std::atomic<std::uint64_t> rejected_ = 0;
 };
 
 }  // namespace weir::inline v0_2

@@ -85,8 +85,9 @@ struct lowest_layer_of<Layer> {
 /// Threads: as a socket: one thread at a time. One read and one write may be in progress at the same time. Move the
 /// stream, or change its limiters, only while none is.
 ///
-/// Lifetime: as of a socket, the stream must exist until its operations complete. If the context ends first, their
-/// handlers are destroyed, and permits are refunded.
+/// Lifetime: as of a socket, the stream must exist until its operations complete. If the context of the limiter ends
+/// first, the handlers that wait there are destroyed, and all permits are refunded. As everywhere in Asio, the context of
+/// the stream must outlive them: if it is another one, cancel them or close the limiter first.
 template <class NextLayer>
 class throttled_stream {
     template <class Way>
@@ -193,8 +194,8 @@ class throttled_stream<NextLayer>::starts {
 public:
     using executor_type = throttled_stream::executor_type;
 
-    starts(throttled_stream& stream, detail::throttled_half& half) noexcept
-        : stream_(&stream), half_(&half) {}
+    starts(throttled_stream& of, detail::throttled_half& half) noexcept
+        : stream_(&of), half_(&half) {}
     [[nodiscard]] executor_type get_executor() const noexcept { return stream_->get_executor(); }
 
     template <class Handler, class Buffers>

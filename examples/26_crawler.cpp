@@ -1,7 +1,7 @@
 // A polite crawler: at most one request at a time to each host, and at least 2 s between the end of one request and the
 // beginning of the next. Eight workers fetch the pages of three hosts; the hosts do not wait for each other. On virtual
 // time this takes a moment; a real crawler uses `weir::keyed<std::string, weir::policy::resting_seats>`.
-//     g++ -std=c++20 23_crawler.cpp -o 23_crawler $(pkg-config --cflags --libs weir)
+//     g++ -std=c++20 26_crawler.cpp -o 26_crawler $(pkg-config --cflags --libs weir)
 
 #include <weir/testing.hpp>
 #include <weir/weir.hpp>
