@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -54,7 +55,7 @@ concept number =
     !std::same_as<T, char32_t>;
 
 /// A number above every amount of permits.
-inline constexpr amount excessive = std::numeric_limits<amount>::max() >> 9;
+inline constexpr amount excessive = std::numeric_limits<amount>::max() >> 4;
 static_assert(max_amount < excessive);
 
 // These throw `std::invalid_argument`. They are separate functions so that the checks are short and become inline.
@@ -156,8 +157,9 @@ private:
     static constexpr amount range_flag = last_priority + 1;
     static constexpr int weight_shift = 4;
     static constexpr int flag_bits = 9;
+    static constexpr amount most = std::numeric_limits<amount>::max() >> flag_bits;
     static_assert(range_flag < 1 << weight_shift && max_weight <= 1 << (flag_bits - weight_shift) &&
-                  detail::excessive <= std::numeric_limits<amount>::max() >> flag_bits);
+                  max_amount < most);
 
     struct range_tag {};
     constexpr request(amount min, amount max, int priority, range_tag)
@@ -170,7 +172,7 @@ private:
 
     template <class T>
     static constexpr amount checked(T n) {
-        return detail::checked_amount(n, "a request for");
+        return std::min(detail::checked_amount(n, "a request for"), most);
     }
 
     static constexpr int checked_class(int priority) {

@@ -15,8 +15,8 @@ namespace weir::inline v0_2::detail {
 /// | `Q::check(o)`         | throw `std::invalid_argument` if the queue does not support the options    |
 /// | `Q::check_change(     | throw `std::invalid_argument` if the queue cannot change from the options  |
 /// |    before, next)`     | in force to `next`                                                         |
-/// | `Q::can_use(o, r)`    | whether the order uses the class and the flow of `r`, if `r` names any.    |
-/// |                       | An order that uses neither ignores both                                    |
+/// | `Q::can_use(o, r)`    | whether the order uses what `r` names of a standing. An order that uses    |
+/// |                       | nothing of it ignores all                                                  |
 /// | `q.configure(o)`      | adopt the options; operations in the queue stay                            |
 /// | `q.prepare(op)`       | reserve the memory that `op` needs to join. May throw, without effect      |
 /// | `q.push(op)`          | append `op`, after `prepare`                                               |
