@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(find_lines) {
 
 // ---- Executors, allocators and tokens
 
-BOOST_AUTO_TEST_CASE(complete_on_the_executor_of_the_handler) {
+BOOST_AUTO_TEST_CASE(complete_on_the_executor_of_the_handler, *boost::unit_test::label("whole")) {
     asio::io_context ctx;
     asio::io_context other;
     auto const strand = asio::make_strand(other);
