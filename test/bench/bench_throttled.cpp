@@ -247,7 +247,7 @@ void measure(asio::io_context& context, std::string_view what, double rate, int 
             log.emplace_back(t, n);
         }
     }
-    std::ranges::stable_sort(log, {}, &decltype(log)::value_type::first);
+    std::ranges::sort(log, {}, &decltype(log)::value_type::first);
     double bytes = 0;
     double excess = 0;
     double worst = 0;

@@ -334,8 +334,8 @@ BOOST_AUTO_TEST_CASE(keep_the_context_of_the_stream_running, *boost::unit_test::
 }
 
 BOOST_AUTO_TEST_CASE(take_handlers_that_can_only_be_moved_and_their_allocator) {
-    asio::io_context ctx;
     allocations counts;
+    asio::io_context ctx;
     {
         token_bucket bytes(ctx, {.rate = {1'000, 1s}, .burst = 1'000, .initial = 0});
         line a(ctx);

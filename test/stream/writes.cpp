@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(never_exceed_the_burst_and_one_quantum_in_any_time,
         std::vector<std::pair<clock::time_point, std::size_t>> log;
         for (auto const& l : lines)
             log.insert(log.end(), l.w->log.begin(), l.w->log.end());
-        std::ranges::stable_sort(log, {}, &decltype(log)::value_type::first);
+        std::ranges::sort(log, {}, &decltype(log)::value_type::first);
         // The greatest excess over the rate in a window is the excess of the best window that ends here.
         double excess = 0;
         double worst = 0;
