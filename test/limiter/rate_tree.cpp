@@ -423,6 +423,27 @@ BOOST_AUTO_TEST_CASE(chains_and_requests_of_other_leaves_take_turns) {
     BOOST_TEST(std::abs(of_b - 500) <= 6);
 }
 
+BOOST_AUTO_TEST_CASE(a_dry_run_counts_and_lets_all_pass) {
+    tree.configure_queue([](weir::queue_options& o) { o.dry_run = true; });
+    std::vector<permit> passed;
+    for (int i = 0; i != 6; ++i)
+        passed.push_back(tree.try_enter({"acme", "ann"}));
+    outcome waiting;
+    enter(tree, {"acme", "ann"}, 2, weir::forever, waiting);
+    run_for(ctx, 0ns);
+    for (auto const& one : passed)
+        BOOST_TEST(static_cast<bool>(one));
+    BOOST_TEST(static_cast<bool>(waiting.granted));
+    auto const stats = tree.stats().total;
+    BOOST_TEST(stats.would_reject == 2U);
+    BOOST_TEST(stats.would_wait == 1U);
+    BOOST_TEST(tree.stats({"acme", "ann"})->may_take == 0);
+    waiting.granted.refund();
+    BOOST_TEST(tree.stats({"acme", "ann"})->may_take == 0);
+    BOOST_TEST(static_cast<bool>(tree.try_enter({"nobody", "knows", "this"})));
+    BOOST_TEST(tree.stats().total.would_reject == 3U);
+}
+
 BOOST_AUTO_TEST_CASE(it_drains) {
     auto held = tree.try_enter({"a"});
     bool is_drained = false;
