@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(a_dry_run_counts_and_lets_all_pass) {
     BOOST_TEST(tree.stats({"acme", "ann"})->may_take == 0);
     waiting.granted.refund();
     BOOST_TEST(tree.stats({"acme", "ann"})->may_take == 0);
-    BOOST_TEST(static_cast<bool>(tree.try_enter({"nobody", "knows", "this"})));
+    BOOST_TEST(static_cast<bool>(tree.try_enter({"no", "such", "path"})));
     BOOST_TEST(tree.stats().total.would_reject == 3U);
 }
 
