@@ -201,7 +201,8 @@ BOOST_AUTO_TEST_CASE(report_the_column_of_an_error) {
     wrong("size 3",
           "column 1: expected name, max_waiting, full, max_waiting_permits, max_expected_wait, "
           "order, target, interval, "
-          "ageing, partitions, tolerance, jitter, patience or the end of the text, found `size`");
+          "ageing, partitions, tolerance, jitter, patience, dry_run or the end of the text, found "
+          "`size`");
     wrong("max_waiting", "column 12: expected a whole number, found the end of the text");
     wrong("max_waiting 10000000000000000000",
           "column 13: expected a number from -9223372036854775808 to 9223372036854775807, found "
@@ -209,7 +210,7 @@ BOOST_AUTO_TEST_CASE(report_the_column_of_an_error) {
     wrong("max_waiting 3 max_waiting 3",
           "column 15: expected name, full, max_waiting_permits, max_expected_wait, order, target, "
           "interval, "
-          "ageing, partitions, tolerance, jitter, patience or the end of the text, found "
+          "ageing, partitions, tolerance, jitter, patience, dry_run or the end of the text, found "
           "`max_waiting`");
     wrong("name",
           "column 5: expected a name of 1 to 15 letters and digits, found the end of the text");

@@ -39,7 +39,7 @@ void start_work(weir::permit);
 void tell(std::optional<std::chrono::steady_clock::time_point>);
 asio::awaitable<void> work_on(int);
 asio::awaitable<std::optional<std::chrono::seconds>> retry_after_of_response();
-extern std::uint64_t const tenant;
+extern std::uint64_t const tenant, large_tenant;
 
 struct response_of_api {
     int status;
