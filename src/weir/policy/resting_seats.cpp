@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <ranges>
-#include <utility>
 
 namespace weir::inline v0_2::policy {
 namespace {
