@@ -220,7 +220,7 @@ private:
         auto const deadline = std::min(length == weir::forever ? never : now_ + length, until);
         bool const full = line_.size() >= static_cast<std::size_t>(queueing_.max_waiting);
         bool const evicts = full && queueing_.full == when_full::evict_oldest && !line_.empty();
-        auto const ahead = counts(evicts ? line_.front() : nullptr);
+        auto const ahead = asked_counts(evicts ? line_.front() : nullptr);
         auto const staying = counts_of_staying(evicts ? line_.front() : nullptr);
 
         if (room_.cannot_wait(op, {.length = patience, .until = until}, now_)) {
@@ -622,7 +622,7 @@ private:
         }
         if (g.error == errc::timed_out || g.error == errc::shed ||
             g.error == errc::deadline_unreachable)
-            check_retry(g.granted, b.count, counts());
+            check_retry(g.granted, b.count, asked_counts());
         else
             expect(!g.granted.retry_after(), "a retry would not help");
     }
@@ -806,10 +806,10 @@ private:
     }
 
     [[nodiscard]] amount sum_of_line() const {
-        auto const all = counts();
+        auto const all = asked_counts();
         return std::accumulate(all.begin(), all.end(), amount{0});
     }
-    [[nodiscard]] std::vector<amount> counts(guest const* but = nullptr) const {
+    [[nodiscard]] std::vector<amount> asked_counts(guest const* but = nullptr) const {
         std::vector<amount> all;
         for (auto const* const g : line_) {
             if (g != but)

@@ -398,7 +398,7 @@ template <class Limiter>
 concept can_be_saved = requires(Limiter const& from, state_writer& to) { save(from, to, ""); };
 struct point {
     int x;
-    friend bool operator==(point, point) = default;
+    bool operator==(point const&) const = default;
 };
 
 }  // namespace
