@@ -230,6 +230,19 @@ BOOST_AUTO_TEST_CASE(release_and_refund_reach_all_limiters) {
     BOOST_TEST((one.stats().live == 0U && other.stats().live == 0U));
 }
 
+BOOST_AUTO_TEST_CASE(takes_several_seats_of_one_limiter) {
+    asio::io_context ctx;
+    seats a{ctx, {.seats = 3}};
+    seats b{ctx, {.seats = 2}};
+    chain both{a.with(2), b};
+    auto turn = both.try_enter();
+    BOOST_TEST((turn[0].count() == 2 && turn[1].count() == 1));
+    BOOST_TEST((in_use(a) == 2 && in_use(b) == 1));
+    BOOST_TEST(!both.try_enter());
+    turn.leave();
+    BOOST_TEST((in_use(a) == 0 && in_use(b) == 0));
+}
+
 BOOST_FIXTURE_TEST_CASE(parts_can_be_used_separately, two_seats) {
     {
         auto turn = both.try_enter();

@@ -452,6 +452,16 @@ queue = "patience 5s"
     BOOST_TEST(counts[ending::disconnected].value() == 1u);
     BOOST_TEST(statuses(proxy, "/") == "");
     BOOST_TEST(counts.responses[3].value() == 0u);
+
+    auto other = proxy.connect();  // which closes its sending side, and may still read
+    BOOST_TEST(proxy.ask(other, get) == 0u);
+    other.end();
+    proxy.settle();
+    BOOST_TEST(counts.waiting.value() == 0u);
+    BOOST_TEST(support::status_of(other.take()) == 503u);
+    BOOST_TEST(counts[ending::disconnected].value() == 2u);
+    BOOST_TEST(statuses(proxy, "/") == "");
+    BOOST_TEST(counts.responses[3].value() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(with_status_5xx_are_counted_by_server) {
