@@ -127,6 +127,20 @@ BOOST_AUTO_TEST_CASE(tells_a_client_the_rule_of_its_network) {
     BOOST_TEST(field_of(second, "RateLimit") == "");
 }
 
+BOOST_AUTO_TEST_CASE(tells_nothing_of_a_limit_for_other_networks) {
+    local_proxy proxy(with(
+        "[[route]]\nupstream = \"shop\"\nlimits = [\"client\"]\n[[limit]]\nname = \"client\"\n"
+        "rule = \"unlimited\"\nkey = \"client\"\n[limit.overrides]\n\"10.0.0.0/8\" = \"5/1h\"\n"));
+    auto const policy_for = [&](std::string const& client) {
+        auto c = proxy.connect(client);
+        c.send(get);
+        proxy.settle();
+        return std::string(field_of(c.take(), "RateLimit-Policy"));
+    };
+    BOOST_TEST(policy_for("10.0.0.1").starts_with(R"("client";q=5;w=3600;pk=)"));
+    BOOST_TEST(policy_for("11.0.0.1") == "");
+}
+
 BOOST_AUTO_TEST_CASE(may_be_off) {
     local_proxy proxy(with("[[route]]\nupstream = \"shop\"\nlimits = [\"a\", \"b\"]\n"
                            "[[limit]]\nname = \"a\"\nrule = \"unlimited\"\n"
