@@ -350,7 +350,7 @@ std::span<chain_entry> fill(std::span<chain_entry> entries,
         e.member = &member;
         e.index = index;
         e.count = asks.count();
-        e.how = {.priority = asks.priority(), .flow = asks.flow()};
+        e.how = {.priority = asks.priority(), .flow = asks.flow(), .weight = asks.weight()};
     }
     return entries.first(size);
 }
