@@ -3,11 +3,11 @@
 // First the cost while no limit binds: the CPU time of the thread that writes or reads 64 KiB at a time. It is the 10th
 // percentile of short rounds in turns. Its excess over the naked socket is a share of a core at 1 GB per second.
 //
-// Then the exactness, with writers that always want to write. Columns:
-// - rate: the mean rate after the first tenth, less the limit
-// - excess: the bytes above rate * time in the worst window, in milliseconds of the rate
-// - Jain: Jain's index of fairness, in the worst second
-// - CPU: the CPU time of the process with the receivers, as a share of one core
+// Then the exactness, with writers that always want to write. It prints these columns.
+// - rate: the mean rate after the first tenth, less the limit.
+// - excess: the bytes above rate * time in the worst window, in milliseconds of the rate.
+// - Jain: Jain's index of fairness, in the worst second.
+// - CPU: the CPU time of the process with the receivers, as a share of one core.
 //
 //     bench_throttled [--seconds=N]         default: 10 seconds per measurement
 

@@ -19,7 +19,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 // Files of this folder are compiled together.
@@ -101,11 +100,13 @@ public:
     }
     /// The response, of which another thread makes a part.
     std::string wait_for(wire& client) {
-        for (int i = 0; i != 120'000; ++i) {
+        for (auto const end = std::chrono::steady_clock::now() + 2min;
+             std::chrono::steady_clock::now() < end;) {
             settle();
             if (auto text = client.take(); !text.empty())
                 return text;
-            std::this_thread::sleep_for(1ms);
+            context_.restart();
+            context_.run_one_for(1ms);
         }
         return "";
     }

@@ -16,6 +16,8 @@
 #include <boost/asio/write.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -24,10 +26,11 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,13 +74,25 @@ struct house {
     [[nodiscard]] bool wait_for(std::size_t n) {
         return run_until(ctx, [&] { return guests.size() == n; });
     }
-    void rest() {
-        for (int i = 0; i != 5; ++i) {
-            settle(ctx);
-            std::this_thread::sleep_for(1ms);
-        }
-    }
 };
+
+// Returns whether a connection to this address is established, as the kernel knows it. One that was reset is not, even
+// if it was not accepted yet.
+bool has_connections(tcp::endpoint const& at) {
+    std::ifstream table("/proc/net/tcp");
+    BOOST_TEST_REQUIRE(table.is_open());
+    auto const port = fmt::format(":{:04X}", at.port());
+    std::string number;
+    std::string local;
+    std::string remote;
+    std::string state;
+    for (std::string line; std::getline(table, line);) {
+        std::istringstream(line) >> number >> local >> remote >> state;
+        if (local.ends_with(port) && state == "01")
+            return true;
+    }
+    return false;
+}
 
 // Returns whether the peer has reset the connection.
 bool is_reset(tcp::socket& socket) {
@@ -98,7 +113,7 @@ BOOST_AUTO_TEST_CASE(takes_a_seat_before_it_accepts) {
         accept();
     }
     BOOST_TEST(wait_for(2));
-    rest();
+    settle(ctx);
     BOOST_TEST(guests.size() == 2U);
     BOOST_TEST(limit.stats().in_use == 2);
     BOOST_TEST(limit.stats().waiting == 1U);
@@ -128,21 +143,21 @@ BOOST_AUTO_TEST_CASE(closes_the_socket_before_it_releases_the_seat) {
 
 BOOST_AUTO_TEST_CASE(holds_one_seat_while_it_waits_for_a_connection) {
     accept();
-    rest();
+    settle(ctx);
     BOOST_TEST(limit.stats().in_use == 1);
     for (auto const type :
          {cancellation_type::terminal, cancellation_type::partial, cancellation_type::total}) {
         signal.emit(type);
-        rest();
+        settle(ctx);
         BOOST_TEST(errors.size() == 1U);
         BOOST_TEST(errors.back() == operation_aborted);
         BOOST_TEST(limit.stats().in_use == 0);
         errors.clear();
         accept();
-        rest();
+        settle(ctx);
     }
     door.acceptor().close();
-    rest();
+    settle(ctx);
     BOOST_TEST(errors.back() == operation_aborted);
     BOOST_TEST(limit.stats().in_use == 0);
 }
@@ -157,7 +172,7 @@ BOOST_AUTO_TEST_CASE(can_be_cancelled_at_each_step) {
         }
         auto const before = guests.size();
         signal.emit(cancellation_type::total);
-        rest();
+        settle(ctx);
         BOOST_TEST(guests.size() + errors.size() == 1U);
         BOOST_TEST(guests.size() >= before);
         guests.clear();
@@ -176,9 +191,9 @@ BOOST_AUTO_TEST_CASE(can_be_cancelled_at_each_step) {
 BOOST_AUTO_TEST_CASE(ends_with_the_error_of_the_limiter) {
     auto const one = limit.try_enter(2);
     accept();
-    rest();
+    settle(ctx);
     limit.close();
-    rest();
+    settle(ctx);
     BOOST_TEST(errors.size() == 1U);
     BOOST_TEST(errors[0] == errc::closed);
 }
@@ -195,7 +210,7 @@ BOOST_AUTO_TEST_CASE(resets_connections_above_the_limit_of_a_client) {
     accept();
     BOOST_TEST(run_until(ctx, [&] { return door.rejected() == 1; }));
     BOOST_TEST(is_reset(second));
-    rest();
+    settle(ctx);
     BOOST_TEST(guests.size() == 1U);
     BOOST_TEST(limit.stats().in_use == 2);  // for the next connection
     client = 2;
@@ -214,7 +229,7 @@ BOOST_AUTO_TEST_CASE(continues_after_a_connection_that_was_reset) {
         gone.set_option(asio::socket_base::linger(true, 0));
         gone.close();  // the destructor would not linger
     }
-    std::this_thread::sleep_for(2ms);
+    BOOST_TEST(run_until(ctx, [&] { return !has_connections(door.acceptor().local_endpoint()); }));
     auto const stays = visit();
     accept();
     BOOST_TEST(wait_for(1));
@@ -237,10 +252,8 @@ BOOST_AUTO_TEST_CASE(pauses_while_there_are_no_descriptors) {
     auto const other = guests.size();
     accept();
     std::size_t handlers = 0;
-    for (int i = 0; i != 50; ++i) {
+    for (int i = 0; i != 50; ++i)
         handlers += settle(ctx);
-        std::this_thread::sleep_for(1ms);
-    }
     ::setrlimit(RLIMIT_NOFILE, &before);
     BOOST_TEST(handlers < 20U);  // it does not spin
     BOOST_TEST(errors.empty());
@@ -256,7 +269,7 @@ BOOST_AUTO_TEST_CASE(works_in_a_coroutine_that_ends_with_the_context) {
     asio::co_spawn(ctx, listen, [](std::exception_ptr) {});
     auto const visitor = visit();
     BOOST_TEST(wait_for(1));
-    rest();
+    settle(ctx);
     BOOST_TEST(limit.stats().in_use == 2);
 }
 

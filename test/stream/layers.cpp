@@ -3,6 +3,7 @@
 #include <weir/throttled_stream.hpp>
 #include <weir/throttled_websocket.hpp>
 
+#include "support/both_ways.hpp"
 #include "support/connection.hpp"
 #include "support/printing.hpp"
 #include "support/virtual_limiters.hpp"
@@ -33,32 +34,7 @@ using weir::error_code;
 
 namespace {
 
-struct both_ways {
-    asio::io_context ctx;
-    token_bucket out{ctx, {.rate = {1'000'000, 1s}, .burst = 16'384}};
-    token_bucket in{ctx, {.rate = {1'000'000, 1s}, .burst = 16'384}};
-    clock::time_point begin = clock::now();
-    int left = 2;  // coroutines
-
-    template <class Stream>
-    void throttle(Stream& stream) {
-        stream.throttle_writes(weir::throttle(out));
-        stream.throttle_reads(weir::throttle(in));
-    }
-    template <class Coroutine>
-    void start(Coroutine const& coroutine) {
-        asio::co_spawn(ctx, coroutine, [this](std::exception_ptr e) {
-            --left;
-            if (e)
-                std::rethrow_exception(e);
-        });
-    }
-    // Returns the virtual time that all took.
-    double run() {
-        BOOST_TEST_REQUIRE(support::run_until(ctx, [this] { return left == 0; }));
-        return std::chrono::duration<double>(clock::now() - begin).count();
-    }
-};
+constexpr weir::amount burst = 16'384;
 
 template <class Stream>
 void get_a_page(both_ways& test, Stream server, tcp::socket client) {
@@ -101,19 +77,19 @@ void get_a_page(both_ways& test, Stream server, tcp::socket client) {
 BOOST_AUTO_TEST_SUITE(a_throttled_stream_with_beast, *boost::unit_test::label("whole"))
 
 BOOST_AUTO_TEST_CASE(carries_http) {
-    both_ways test;
+    both_ways test(burst);
     auto [near, far] = connection(test.ctx);
     get_a_page(test, weir::throttled_stream<tcp::socket>(std::move(near)), std::move(far));
 }
 
 BOOST_AUTO_TEST_CASE(carries_http_over_the_stream_of_beast) {
-    both_ways test;
+    both_ways test(burst);
     auto [near, far] = connection(test.ctx);
     get_a_page(test, weir::throttled_stream<beast::tcp_stream>(std::move(near)), std::move(far));
 }
 
 BOOST_AUTO_TEST_CASE(carries_http_with_callbacks) {
-    both_ways test;
+    both_ways test(burst);
     auto [near, far] = connection(test.ctx);
     weir::throttled_stream<tcp::socket> server(std::move(near));
     test.throttle(server);
@@ -135,7 +111,7 @@ BOOST_AUTO_TEST_CASE(carries_http_with_callbacks) {
 }
 
 BOOST_AUTO_TEST_CASE(carries_websockets) {
-    both_ways test;
+    both_ways test(burst);
     auto [near, far] = connection(test.ctx);
     websocket::stream<weir::throttled_stream<tcp::socket>> server(std::move(near));
     websocket::stream<tcp::socket> client(std::move(far));

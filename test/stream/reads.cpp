@@ -5,6 +5,7 @@
 #include "support/counting_allocator.hpp"
 #include "support/memory_stream.hpp"
 #include "support/printing.hpp"
+#include "support/transfer_result.hpp"
 #include "support/virtual_limiters.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -44,18 +45,10 @@ namespace {
 using stream = weir::throttled_stream<memory_stream>;
 using wire = memory_stream::wire;
 
-struct line {
+struct line : transfer_result {
     explicit line(asio::io_context& ctx)
         : w(std::make_shared<wire>()), from(ctx.get_executor(), w) {}
 
-    [[nodiscard]] auto handler() {
-        return [this](error_code e, std::size_t bytes) {
-            ++calls;
-            ec = e;
-            n = bytes;
-            at = clock::now();
-        };
-    }
     void read(std::size_t most) {
         data.resize(most);
         from.async_read_some(asio::buffer(data), handler());
@@ -64,10 +57,6 @@ struct line {
     std::shared_ptr<wire> w;
     stream from;
     std::string data;
-    int calls = 0;
-    error_code ec;
-    std::size_t n = 0;
-    clock::time_point at;
 };
 
 weir::amount left(token_bucket const& bytes) {

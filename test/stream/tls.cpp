@@ -2,6 +2,7 @@
 
 #include <weir/throttled_stream.hpp>
 
+#include "support/both_ways.hpp"
 #include "support/connection.hpp"
 #include "support/printing.hpp"
 #include "support/virtual_limiters.hpp"
@@ -51,45 +52,20 @@ xkI=
 
 constexpr std::size_t length = 300'000;
 
-struct both_ways {
-    both_ways() {
+struct secure_ways : both_ways {
+    secure_ways() : both_ways(50'000) {
         server_side.use_private_key(asio::buffer(key, sizeof key - 1), ssl::context::pem);
         server_side.use_certificate_chain(asio::buffer(certificate, sizeof certificate - 1));
     }
 
-    asio::io_context ctx;
-    token_bucket out{ctx, {.rate = {1'000'000, 1s}, .burst = 50'000}};
-    token_bucket in{ctx, {.rate = {1'000'000, 1s}, .burst = 50'000}};
     ssl::context server_side{ssl::context::tls_server};
     ssl::context client_side{ssl::context::tls_client};
-    clock::time_point begin;
-    int left = 2;  // coroutines
-
-    template <class Stream>
-    void throttle(Stream& stream) {
-        stream.throttle_writes(weir::throttle(out));
-        stream.throttle_reads(weir::throttle(in));
-    }
-    template <class Coroutine>
-    void start(Coroutine const& coroutine) {
-        asio::co_spawn(ctx, coroutine, [this](std::exception_ptr e) {
-            --left;
-            if (e)
-                std::rethrow_exception(e);
-        });
-    }
-    // Returns the virtual time of everything after `begin`.
-    double run() {
-        begin = clock::now();
-        BOOST_TEST_REQUIRE(support::run_until(ctx, [this] { return left == 0; }));
-        return std::chrono::duration<double>(clock::now() - begin).count();
-    }
 };
 
 // The client sends and then receives `length` bytes, through the records of TLS. `server` is the stream to use,
 // `secure` its layer with TLS.
 template <class Server, class Secure>
-double exchange(both_ways& test, Server& server, Secure& secure, tcp::socket far,
+double exchange(secure_ways& test, Server& server, Secure& secure, tcp::socket far,
                 std::size_t most_at_a_time) {
     ssl::stream<tcp::socket> client(std::move(far), test.client_side);
     auto const serve = [&]() -> asio::awaitable<void> {
@@ -129,7 +105,7 @@ double exchange(both_ways& test, Server& server, Secure& secure, tcp::socket far
 BOOST_AUTO_TEST_SUITE(a_throttled_stream_with_tls, *boost::unit_test::label("whole"))
 
 BOOST_AUTO_TEST_CASE(below_it_limits_what_is_sent) {
-    both_ways test;
+    secure_ways test;
     auto [near, far] = connection(test.ctx);
     ssl::stream<weir::throttled_stream<tcp::socket>> server(
         weir::throttled_stream<tcp::socket>(std::move(near)), test.server_side);
@@ -146,7 +122,7 @@ BOOST_AUTO_TEST_CASE(below_it_limits_what_is_sent) {
 }
 
 BOOST_AUTO_TEST_CASE(above_it_limits_what_the_application_says) {
-    both_ways test;
+    secure_ways test;
     auto [near, far] = connection(test.ctx);
     weir::throttled_stream<ssl::stream<tcp::socket>> server(std::move(near), test.server_side);
     test.throttle(server);
@@ -159,7 +135,7 @@ BOOST_AUTO_TEST_CASE(above_it_limits_what_the_application_says) {
 
 // A record of TLS is decrypted as a whole: the socket has no bytes, but the stream has.
 BOOST_AUTO_TEST_CASE(above_it_reads_what_is_decrypted_already) {
-    both_ways test;
+    secure_ways test;
     auto [near, far] = connection(test.ctx);
     weir::throttled_stream<ssl::stream<tcp::socket>> server(std::move(near), test.server_side);
     test.throttle(server);
@@ -167,7 +143,7 @@ BOOST_AUTO_TEST_CASE(above_it_reads_what_is_decrypted_already) {
 }
 
 BOOST_AUTO_TEST_CASE(is_the_same_without_limits) {
-    both_ways test;
+    secure_ways test;
     auto [near, far] = connection(test.ctx);
     ssl::stream<weir::throttled_stream<tcp::socket>> server(
         weir::throttled_stream<tcp::socket>(std::move(near)), test.server_side);

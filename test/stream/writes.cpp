@@ -6,6 +6,7 @@
 
 #include "support/memory_stream.hpp"
 #include "support/printing.hpp"
+#include "support/transfer_result.hpp"
 #include "support/virtual_limiters.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -38,22 +39,6 @@ using wire = memory_stream::wire;
 using keyed_bytes =
     weir::basic_keyed<int, weir::policy::token_bucket, asio::any_io_executor, weir::testing::timer>;
 
-struct result {
-    int calls = 0;
-    error_code ec;
-    std::size_t n = 0;
-    clock::time_point at;
-
-    [[nodiscard]] auto handler() {
-        return [this](error_code e, std::size_t bytes) {
-            ++calls;
-            ec = e;
-            n = bytes;
-            at = clock::now();
-        };
-    }
-};
-
 // A stream and what it has written.
 struct line {
     explicit line(asio::io_context& ctx) : w(std::make_shared<wire>()), to(ctx.get_executor(), w) {}
@@ -66,7 +51,7 @@ struct line {
     std::shared_ptr<wire> w;
     stream to;
     std::string data;
-    result done;
+    transfer_result done;
 };
 
 // Writes for ever, `piece` bytes at a time.

@@ -7,7 +7,6 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace support {
@@ -22,24 +21,20 @@ inline std::pair<boost::asio::ip::tcp::socket, boost::asio::ip::tcp::socket> con
     return {std::move(one), door.accept()};
 }
 
-/// Runs all handlers until `done()`, for at most a minute. Virtual time passes only while no handler is ready, after
-/// the kernel had time to deliver the bytes that were sent. Returns whether it is done.
+/// Runs all handlers until `done()`, for at most a minute. Virtual time passes only after a millisecond in which the
+/// kernel had nothing to deliver. Returns whether it is done.
 template <class Done>
 [[nodiscard]] bool run_until(boost::asio::io_context& ctx, Done done) {
     using namespace std::chrono_literals;
     using weir::testing::clock;
     auto const end = std::chrono::steady_clock::now() + 1min;
-    for (int quiet = 0; !done() && std::chrono::steady_clock::now() < end;) {
-        if (weir::testing::run_for(ctx, 0s) != 0) {
-            quiet = 0;
-        } else if (++quiet != 4) {
-            std::this_thread::sleep_for(100us);
-        } else {
-            quiet = 0;
-            auto const next = weir::testing::next_expiry(ctx);
-            if (next != clock::time_point::max())
-                weir::testing::run_for(ctx, next - clock::now());
-        }
+    while (!done() && std::chrono::steady_clock::now() < end) {
+        ctx.restart();
+        if (weir::testing::run_for(ctx, 0s) != 0 || ctx.run_one_for(1ms) != 0)
+            continue;
+        auto const next = weir::testing::next_expiry(ctx);
+        if (next != clock::time_point::max())
+            weir::testing::run_for(ctx, next - clock::now());
     }
     return done();
 }

@@ -53,7 +53,7 @@ public:
 
     template <class Buffers, class Token>
     auto async_write_some(Buffers const& buffers, Token&& token) {
-        auto const start = [](auto handler, memory_stream* self, Buffers data) {
+        auto const start = [self = this](auto handler, Buffers data) {
             auto& w = *self->wire_;
             ++w.writes;
             std::size_t n = 0;
@@ -68,12 +68,12 @@ public:
             self->complete(std::move(handler), w.fails, n);
         };
         return asio::async_initiate<Token, void(weir::error_code, std::size_t)>(
-            start, token, this, buffers);
+            start, token, buffers);
     }
 
     template <class Buffers, class Token>
     auto async_read_some(Buffers const& buffers, Token&& token) {
-        auto const start = [](auto handler, memory_stream* self, Buffers data) {
+        auto const start = [self = this](auto handler, Buffers data) {
             auto& w = *self->wire_;
             if (!w.incoming.empty() || w.ended || w.fails || asio::buffer_size(data) == 0)
                 return self->read(std::move(handler), *asio::buffer_sequence_begin(data));
@@ -88,7 +88,7 @@ public:
                 });
         };
         return asio::async_initiate<Token, void(weir::error_code, std::size_t)>(
-            start, token, this, buffers);
+            start, token, buffers);
     }
 
     /// The peer sends these bytes, and perhaps the end.

@@ -79,14 +79,15 @@ BOOST_AUTO_TEST_CASE(never_grant_more_than_the_root_has) {
     std::vector<std::future<void>> guests;
     for (unsigned i = 0; i != 24; ++i)
         guests.push_back(asio::co_spawn(pool, guest(i), asio::use_future));
-    for (int i = 0; i != 20; ++i) {
-        tree.configure(options(i % 2 != 0));
-        static_cast<void>(tree.stats({"a"}));
-        static_cast<void>(tree.stats());
-        std::this_thread::sleep_for(500us);
-    }
-    for (auto& g : guests)
+    bool has_team = true;
+    for (auto& g : guests) {
+        do {
+            tree.configure(options(has_team = !has_team));
+            static_cast<void>(tree.stats({"a"}));
+            static_cast<void>(tree.stats());
+        } while (g.wait_for(500us) != std::future_status::ready);
         g.get();
+    }
     std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
     BOOST_TEST(granted > 0);
     BOOST_TEST(static_cast<double>(granted) <= 400 + 20'000 * took.count() + 1);
@@ -111,7 +112,8 @@ BOOST_AUTO_TEST_CASE(a_destroyed_tree_completes_all) {
             for (int i = 0; i != 40; ++i)
                 tree.async_enter({std::to_string(i % 7)}, weir::forever,
                                  [&](weir::error_code, permit) { ++completed; });
-            std::this_thread::sleep_for(std::chrono::microseconds(round * 50));
+            while (completed < round)  // 40 will be
+                std::this_thread::yield();
         }
         for (auto& one : held)
             one.refund();
