@@ -83,6 +83,8 @@ BOOST_AUTO_TEST_CASE(all_keys_of_a_tree_have_a_bound) {
     BOOST_TEST(!tree.add(b).has_value());
     BOOST_TEST(tree.forget(user, noon));
     BOOST_TEST(tree.add(b).has_value());
+    rejects(std::vector<rate_tree_node>(32'769, {.path = "/"}),
+            "the tree has 32769 nodes, but must have at most 32768");
     rejects("tree max_keys 0 / 1/1s", "max_keys is 0, but must be from 1 to 4294967296");
 }
 

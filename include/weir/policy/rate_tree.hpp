@@ -117,9 +117,9 @@ public:
     // Requests at a leaf. They are not const, because they bring the node to `now`.
 
     /// Returns the greatest number of permits that one request can ever be granted.
-    [[nodiscard]] amount capacity(tree_node leaf) const noexcept;
-    /// Returns the capacity of all leaves of this kind, also of keys that were not added.
-    [[nodiscard]] amount capacity_of_kind(std::uint32_t kind) const noexcept;
+    [[nodiscard]] amount capacity(tree_node leaf) const noexcept {
+        return nodes_.kind(leaf).capacity;
+    }
     /// Returns how many permits the leaf could be granted now, at least 0.
     [[nodiscard]] amount remaining(tree_node leaf, time_point now) noexcept;
     /// Returns when `n` permits can be granted, if nothing else is taken before: `now` if they can be granted now,

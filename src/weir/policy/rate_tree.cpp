@@ -136,21 +136,6 @@ std::optional<std::size_t> rate_tree::lender(path const& from, amount n, tick t)
     return {};
 }
 
-amount rate_tree::capacity(tree_node leaf) const noexcept {
-    return capacity_of_kind(leaf.kind);
-}
-amount rate_tree::capacity_of_kind(std::uint32_t kind) const noexcept {
-    auto const& kinds = plan().kinds;
-    auto most = kinds[kind].least.burst;
-    auto below = max_amount;
-    for (auto above = kinds[kind].parent; above != tree_kind::none; above = kinds[kind].parent) {
-        below = std::min(below, kinds[kind].can_borrow());
-        most = std::max(most, std::min(below, kinds[above].own));
-        kind = above;
-    }
-    return most;
-}
-
 amount rate_tree::remaining(tree_node leaf, time_point now) noexcept {
     auto const t = tree_nodes::tick_of(now);
     path const from(nodes_, leaf);

@@ -110,6 +110,7 @@ public:
         friend tree_slots;
         leaf_policy policy_;
         std::uint64_t word_ = 0;
+        bool may_be_stored_ = false;  // a key of a leaf that is not stored
     };
 
     tree_slots(options_type const& options, queue_options const&)
@@ -134,10 +135,10 @@ public:
         if (found.at)
             return slot_at(*found.at);
         slot s = nothing();
-        if (found.kind == policy::tree_kind::none)
-            s.policy_.capacity_ = max_amount;  // `has_place` rejects it
-        else if (turns_.tree().plan().kinds[found.kind].is_leaf())
-            s.policy_.capacity_ = turns_.tree().capacity_of_kind(found.kind);
+        bool const is_known = found.kind != policy::tree_kind::none;
+        // Without a kind `has_place` rejects it.
+        s.policy_.capacity_ = is_known ? kind(found.kind).capacity : max_amount;
+        s.may_be_stored_ = is_known && kind(found.kind).is_leaf();
         return s;
     }
     [[nodiscard]] slot find(permit_origin from) const noexcept {
@@ -158,13 +159,10 @@ public:
     }
 
     [[nodiscard]] bool has_place(slot& s, time_point now, tree_lookup const& who) noexcept {
-        if (s)
-            return true;
-        auto const kind = keys_.find(who.path).kind;
-        if (kind == policy::tree_kind::none || !turns_.tree().plan().kinds[kind].is_leaf())
-            return false;
-        if (auto const at = keys_.insert(who.path, now))
-            s = slot_at(*at);
+        if (s.may_be_stored_) {
+            if (auto const at = keys_.insert(who.path, now))
+                s = slot_at(*at);
+        }
         return static_cast<bool>(s);
     }
     /// The key of a permit stays stored, unless the options have it no longer.
@@ -246,6 +244,9 @@ public:
     }
 
 private:
+    [[nodiscard]] policy::tree_kind const& kind(std::uint32_t number) const noexcept {
+        return turns_.tree().plan().kinds[number];
+    }
     [[nodiscard]] slot nothing() const noexcept {
         slot s;
         s.policy_.all_ = const_cast<tree_slots*>(this);  // like a pointer
@@ -257,7 +258,7 @@ private:
         if (!turns_.tree().is_leaf(at))
             return s;
         s.policy_.at_ = at;
-        s.policy_.capacity_ = turns_.tree().capacity(at);
+        s.policy_.capacity_ = kind(at.kind).capacity;
         s.policy_.line_ = const_cast<keys&>(keys_).of(at).line;
         return s;
     }

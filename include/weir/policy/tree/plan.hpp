@@ -32,6 +32,8 @@ struct tree_kind {
     tree_bucket most;
     drops own_full = 0;  // like `own`, in drops, with the parts of `full` beyond the burst
     amount own = 0;      // permits of the burst that children cannot save
+    amount capacity =
+        0;  // of a leaf: the greatest number of permits that one request can ever be granted
     std::uint32_t parent = none;
     std::uint32_t key = none;  // the kind of the keys below it
     bool divides = false;      // children have a least
@@ -57,6 +59,8 @@ struct tree_plan {
     amount max_keys = 0;
 
     static constexpr amount greatest_depth = 15;
+    /// So 16 bits hold the number of a kind, although the kinds of nodes that a change removes keep theirs.
+    static constexpr amount most_nodes = 1 << 15;
 
     /// Checks the options. A path that `before` has keeps its number.
     ///

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -161,6 +162,16 @@ void set_buckets(tree_kind& kind, rate_tree_node const& node, std::int64_t permi
     }
 }
 
+amount capacity_of(tree_kind const& leaf, std::vector<tree_kind> const& all) {
+    auto most = leaf.least.burst;
+    auto below = leaf.can_borrow();
+    for (auto above = leaf.parent; above != tree_kind::none; above = all[above].parent) {
+        most = std::max(most, std::min(below, all[above].own));
+        below = std::min(below, all[above].can_borrow());
+    }
+    return most;
+}
+
 constexpr char const* of_children = ", the sum of its children";
 
 // Sets what is left of a node beside its children, and checks that it is enough.
@@ -206,6 +217,8 @@ void divide(tree_kind& kind, std::vector<tree_kind> const& all, std::int64_t per
 
 tree_plan::tree_plan(rate_tree_options const& options, tree_plan const* before) {
     auto nodes = options.nodes;
+    if (std::ssize(nodes) > most_nodes)
+        refuse("the tree has ", std::ssize(nodes), " nodes, but must have at most ", most_nodes);
     std::ranges::sort(nodes, {}, [](auto const& node) {
         return std::pair(depth_of(node.path), std::string_view(node.path));
     });
@@ -267,6 +280,10 @@ tree_plan::tree_plan(rate_tree_options const& options, tree_plan const* before) 
     for (auto& kind : kinds) {
         if (kind.is_used)
             divide(kind, kinds, permit);
+    }
+    for (auto& kind : kinds) {
+        if (kind.is_used && kind.is_leaf())
+            kind.capacity = capacity_of(kind, kinds);
     }
 }
 
