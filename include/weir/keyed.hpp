@@ -628,22 +628,18 @@ private:
                    queue_options const& queues)
             : rule(std::move(r)),
               queueing(queues),
-              shards(ex,
-                     std::make_shared<detail::keyed_bounds<hash_type>>(
-                         hash_type(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys),
-                         static_cast<std::size_t>(keys.max_bytes)),
-                     keys.shards, keys.no_place == when_no_place::share,
-                     [&](auto const& bounds, bool all_share_one) {
-                         return core_type::create(
-                             {rule.value(), bounds, all_share_one, keys.heavy_keys}, queues, ex);
-                     }) {
-            // Unused keys of all shards have the same state, so that a restored state can become like it.
-            auto const now = clock_now();
-            for (auto const& part : shards.all())
-                part.core->modify_at(now, [now](room& of_part, time_point) {
-                    of_part.begin_at(now);
-                });
-        }
+              shards(
+                  ex,
+                  std::make_shared<detail::keyed_bounds<hash_type>>(
+                      hash_type(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys),
+                      static_cast<std::size_t>(keys.max_bytes)),
+                  keys.shards, keys.no_place == when_no_place::share,
+                  // Unused keys of all shards have the same state, so that a restored state can become like it.
+                  [&, begin = clock_now()](auto const& bounds, bool all_share_one) {
+                      return core_type::create(
+                          {rule.value(), bounds, all_share_one, keys.heavy_keys, begin}, queues,
+                          ex);
+                  }) {}
 
         detail::published<shared_rule> rule;  // of all keys without individual options
         detail::published<queue_options> queueing;

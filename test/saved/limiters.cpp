@@ -50,7 +50,7 @@ struct ticking_clock {
     using rep = duration::rep;
     using period = duration::period;
     using time_point = std::chrono::time_point<ticking_clock>;
-    static constexpr bool is_steady = true;
+    [[maybe_unused]] static constexpr bool is_steady = true;
 
     static time_point now() noexcept { return time_point(duration(ticks += 1'000)); }
 

@@ -80,9 +80,6 @@ public:
         base::set_queueing(next.value);
     }
 
-    /// Begins the time of all states again. Call it before any key is used.
-    void begin_at(time_point now) noexcept { slots().begin(now); }
-
     /// Calls `f(key, rule, state)` for each key of the page at `hash` whose state must be saved, as `key_slots`. Returns
     /// the next page, or 0 after the last; begin with hash 0.
     template <class F>

@@ -19,6 +19,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -32,6 +33,7 @@ struct shard_options {
     std::shared_ptr<keyed_bounds<Hash>> bounds;
     bool all_share_one = false;  // for all callers, with any key
     std::uint32_t heavy_keys = 0;
+    std::optional<time_point> begin = {};  // of the states; by default the beginning of the room
 };
 
 /// The slots of a limiter by key, with the contract of `one_slot`: a table of keys and their states. While a request
@@ -99,6 +101,7 @@ public:
         : timed_(options.rule->timed()),
           times_leave_(weir::times_leave(*options.rule)),
           has_keys_(!options.all_share_one),
+          begin_(options.begin),
           states_(options.rule, options.bounds),
           heavy_(options.heavy_keys) {
         if (options.all_share_one) {
@@ -120,9 +123,10 @@ public:
     static void check_change(queue_options const&, queue_options const&) noexcept {}
 
     void begin(time_point now) noexcept {
-        states_.begin(now);
+        auto const at = begin_.value_or(now);
+        states_.begin(at);
         if (everyone_)
-            everyone_->begin(now);
+            everyone_->begin(at);
     }
 
     [[nodiscard]] states_type& states() noexcept { return states_; }
@@ -299,6 +303,7 @@ private:
     bool timed_;
     bool times_leave_;
     bool has_keys_;  // false if all share one line
+    std::optional<time_point> begin_;
     line_type* everyone_ = nullptr;
     states_type states_;
     heavy_keys<Key> heavy_;
