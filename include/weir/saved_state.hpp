@@ -194,7 +194,8 @@ struct state_access {
         keys_of_file<Limiter> work(to, *saved, from.away(*saved));
         if (!work.use_rule(saved->rule))
             return {.dropped = saved->keys, .reason = other_kind(saved->rule, work.current_text())};
-        work.restore_unused();
+        if (!work.restore_unused())
+            return {.dropped = saved->keys, .reason = wrong_numbers(saved->rule)};
         auto rest = saved->records;
         while (auto const next = saved_state::next_record(rest))
             work.add(*next);
@@ -289,11 +290,12 @@ private:
             return saved_rule_ != nullptr;
         }
 
-        void restore_unused() {
+        // Returns false, and changes nothing, if the numbers are wrong.
+        [[nodiscard]] bool restore_unused() {
+            if (!loaded(saved_.numbers))
+                return false;
             to_.each([&](auto& core) {
                 auto before = loaded(saved_.numbers);
-                if (!before)
-                    return;
                 core.modify_at(now_, [&](auto& room, time_point t) {
                     room.change_unused([&](rule_type const& rule, state& s) {
                         bool const same = rule_text(rule.options()) == saved_text_;
@@ -302,6 +304,7 @@ private:
                 });
             });
             result_.is_restored = true;
+            return true;
         }
 
         void add(saved_state::record const& r) {

@@ -1,10 +1,11 @@
 #include <weir/saved_file.hpp>
 #include <weir/saved_numbers.hpp>
 
+#include <boost/crc.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
 #include <limits>
@@ -25,24 +26,11 @@ constexpr std::uint64_t nanoseconds_of(std::chrono::nanoseconds d) noexcept {
 constexpr auto most_ahead = nanoseconds_of(std::chrono::days(1));
 constexpr std::chrono::nanoseconds most_away = std::chrono::days(366);
 
-constexpr std::array<std::uint32_t, 256> make_table() noexcept {
-    std::array<std::uint32_t, 256> table{};
-    for (std::uint32_t i = 0; i != table.size(); ++i) {
-        auto sum = i;
-        for (int bit = 0; bit != 8; ++bit)
-            sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78U : 0);
-        table[i] = sum;
-    }
-    return table;
-}
-
 // CRC-32C: Castagnoli's polynomial.
 std::uint32_t checksum(std::string_view bytes) noexcept {
-    static constexpr auto table = make_table();
-    auto sum = ~std::uint32_t{};
-    for (char const c : bytes)
-        sum = (sum >> 8) ^ table[(sum ^ static_cast<unsigned char>(c)) & 0xff];
-    return ~sum;
+    boost::crc_optimal<32, 0x1edc6f41, 0xffffffff, 0xffffffff, true, true> sum;
+    sum.process_bytes(bytes.data(), bytes.size());
+    return sum.checksum();
 }
 
 // Numbers of a fixed size, the lowest byte first.
