@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -82,11 +83,6 @@ private:
     int number_;
 };
 
-std::string folder_of(std::string const& path) {
-    auto const slash = path.rfind('/');
-    return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // The name of the limit in the name of a state.
 std::string_view limit_of(std::string_view name) {
     return name.substr(0, name.find('\n'));
@@ -126,7 +122,8 @@ public:
         if (::rename(path_.c_str(), path.c_str()) != 0)
             fail("cannot rename it");
         path_.clear();
-        open_file(folder_of(path), O_RDONLY | O_DIRECTORY).flush();
+        auto const folder = std::filesystem::path(path).parent_path();
+        open_file(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY).flush();
     }
 
 private:
