@@ -85,6 +85,19 @@ std::optional<forwarded_by> forwarded_by_of(std::string_view text) {
     return std::nullopt;
 }
 
+std::string to_string(described_by what) {
+    return what == described_by::itself       ? "itself"
+           : what == described_by::x_original ? "x-original"
+                                              : "x-forwarded";
+}
+std::optional<described_by> described_by_of(std::string_view text) {
+    for (auto const one :
+         {described_by::x_forwarded, described_by::x_original, described_by::itself})
+        if (to_string(one) == text)
+            return one;
+    return std::nullopt;
+}
+
 std::string to_string(seats_of_upgrade until) {
     return until == seats_of_upgrade::handshake ? "handshake" : "connection";
 }

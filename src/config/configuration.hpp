@@ -6,6 +6,7 @@
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
+#include "listener.hpp"
 #include "tool/network.hpp"
 #include "tool/trouble.hpp"
 
@@ -24,47 +25,7 @@
 /// Members have the names and the defaults of the file.
 namespace config {
 
-// ---- Addresses
-
-/// `127.0.0.1:8080`, `[::1]:8080`, `name:8080`.
-struct tcp_address {
-    std::string host;
-    std::uint16_t port = 0;
-
-    friend bool operator==(tcp_address const&, tcp_address const&) = default;
-};
-/// Parses `host:port`; empty if the text is invalid.
-[[nodiscard]] std::optional<tcp_address> tcp_address_of(std::string_view text);
-
-/// `unix:/run/weir.sock`.
-struct unix_address {
-    std::string path;
-
-    friend bool operator==(unix_address const&, unix_address const&) = default;
-};
-
-/// `systemd:NAME`: the sockets that the service manager opened under that name.
-struct inherited_sockets {
-    std::string name;
-
-    friend bool operator==(inherited_sockets const&, inherited_sockets const&) = default;
-};
-
-using listen_address = std::variant<tcp_address, unix_address, inherited_sockets>;
-using server_address = std::variant<tcp_address, unix_address>;
-
-[[nodiscard]] std::string to_string(listen_address const& a);
-[[nodiscard]] std::string to_string(server_address const& a);
-
-// ---- Listeners and clients
-
-struct listener {
-    listen_address address;
-    bool proxy_protocol = false;        // each connection starts with its header, version 1 or 2
-    std::optional<unsigned> mode = {};  // of the file of a unix socket; empty: by the umask
-
-    friend bool operator==(listener const&, listener const&) = default;
-};
+// ---- Clients
 
 /// The header field that names the client of a request from a trusted peer.
 enum class forwarded_by : std::uint8_t { x_forwarded_for, forwarded };
@@ -392,6 +353,7 @@ struct route {
     std::string upstream;                      // by name; empty if `respond` is set
     std::optional<std::string> upstream_path;  // replaces `path` in requests to the upstream
     std::optional<unsigned> respond;           // the status of a response by the proxy itself
+    bool check = false;                        // it matches only checks, and responds 204
     std::optional<config::body> body;  // of this response; empty: one of `bodies`, or a line
     std::vector<std::string> limits;   // by name; a request gets permits from all or none
     std::vector<std::pair<std::string, weir::amount>> costs;  // by limit; replaces its `cost`

@@ -390,6 +390,10 @@ kind<forwarded_by> way_of_forwarding() {
     return of_text<forwarded_by>("`x-forwarded-for` or `forwarded`", forwarded_by_of);
 }
 
+kind<described_by> way_of_describing() {
+    return of_text<described_by>("`x-forwarded`, `x-original` or `itself`", described_by_of);
+}
+
 kind<full_of_keys> what_further_keys_get() {
     return of_text<full_of_keys>("`share` or `reject`", full_of_keys_of);
 }

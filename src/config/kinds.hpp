@@ -55,6 +55,7 @@ namespace config {
 [[nodiscard]] kind<std::string> field_value();
 
 [[nodiscard]] kind<forwarded_by> way_of_forwarding();
+[[nodiscard]] kind<described_by> way_of_describing();
 [[nodiscard]] kind<limit_headers> which_headers();
 [[nodiscard]] kind<full_of_keys> what_further_keys_get();
 [[nodiscard]] kind<log_format> way_of_logging();

@@ -124,6 +124,7 @@ private:
     void read_state(table_reader& t);
     void read_timeouts(table_reader& t);
     void read_listener(table_reader& t);
+    void read_check(table_reader& t, listener& l);
     void read_upstream(table_reader& t);
     void read_hash(table_reader& t, upstream& u);
     void read_store(table_reader& t);
@@ -135,6 +136,7 @@ private:
     void read_count(table_reader& t, limit& l, bool ruled);
     void read_sharing(table_reader& t, limit& l, bool ruled);
     void read_route(table_reader& t);
+    void require_no_end(table_reader& t, position at, std::string_view name);
     void read_conditions(table_reader& t, route& r);
     void read_costs(table_reader& t, route& r);
     void read_changes(table_reader& t, field_changes& changes);
@@ -159,6 +161,7 @@ private:
     problem_list warnings_;
     configuration made_;
     std::vector<position> routes_at_;
+    std::optional<position> checks_at_;  // the first listener for checks
     names upstreams_{"upstream"};
     names stores_{"store"};
     names limits_{"limit"};
@@ -194,6 +197,9 @@ configuration file_reader::read() {
 
 void file_reader::find_settings_without_effect() {
     stores_.find_unused(warnings_, "no limit names it: it counts nothing");
+    bool const has_checks = std::ranges::any_of(made_.routes, &route::check);
+    if (checks_at_ && !has_checks)
+        problems_.add(*checks_at_, "no [[route]] has `check = true`, so each check would get 404");
     if (made_.routes.empty())
         return;
     upstreams_.find_unused(warnings_, "no route names it: it gets no requests");
@@ -202,6 +208,10 @@ void file_reader::find_settings_without_effect() {
     earlier_routes earlier;
     for (std::size_t i = 0; i != made_.routes.size(); ++i) {
         auto const& r = made_.routes[i];
+        if (r.check && !checks_at_)
+            warnings_.add(
+                routes_at_[i],
+                fmt::format("warning: route `{}`: unused: no [[listen]] has `check`", name_of(r)));
         if (auto const by = earlier.shadow_of(r))
             warnings_.add(
                 routes_at_[i],
@@ -268,7 +278,21 @@ void file_reader::read_listener(table_reader& t) {
     if (l.proxy_protocol && made_.clients.trusted.empty() &&
         !std::holds_alternative<unix_address>(l.address))
         t.problem(t.at("proxy_protocol"), "`proxy_protocol` requires `trusted` in [clients]");
+    t.table("check", [&](table_reader& of) { read_check(of, l); });
     made_.listeners.push_back(std::move(l));
+}
+
+void file_reader::read_check(table_reader& t, listener& l) {
+    auto& c = l.check.emplace();
+    t.get("described_by", c.described_by, way_of_describing());
+    std::int64_t status = 0;
+    if (t.get("refuse", status, number(400, 599)))
+        c.refuse = static_cast<unsigned>(status);
+    if (made_.clients.trusted.empty())
+        t.problem(t.at(), "a check requires `trusted` in [clients]: the peers that may ask");
+    if (l.proxy_protocol)
+        t.problem(t.at(), "a check describes its client itself; leave out `proxy_protocol`");
+    checks_at_ = checks_at_.value_or(t.at());
 }
 
 void file_reader::read_upstream(table_reader& t) {
@@ -532,9 +556,12 @@ void file_reader::read_route(table_reader& t) {
     std::int64_t status = 0;
     if (t.get("respond", status, number(200, 599)))
         r.respond = static_cast<unsigned>(status);
-    if (t.has("upstream") == t.has("respond"))
-        t.problem(t.at(), "exactly one of `upstream` and `respond` is required");
-    else if (t.has("respond"))
+    t.get("check", r.check, flag());
+    if (r.check)
+        r.respond = 204;
+    if (t.has("upstream") + t.has("respond") + r.check != 1)
+        t.problem(t.at(), "exactly one of `upstream`, `respond` and `check` is required");
+    else if (!t.has("upstream"))
         for (char const* const key :
              {"upstream_path", "upstream_timeout", "body_buffer", "upgrade", "request_headers"})
             if (t.has(key))
@@ -543,6 +570,8 @@ void file_reader::read_route(table_reader& t) {
         limits_.use(name, at, where);
         if (std::ranges::find(r.limits, name) != r.limits.end())
             t.problem(at, fmt::format("duplicate limit `{}`", name));
+        if (r.check)
+            require_no_end(t, at, name);
         r.limits.push_back(std::move(name));
     });
     if (r.limits.size() > route::most_limits)
@@ -578,6 +607,25 @@ void file_reader::read_route(table_reader& t) {
     t.table("response_headers", [&](table_reader& of) { read_changes(of, r.response_headers); });
     made_.routes.push_back(std::move(r));
     routes_at_.push_back(t.at());
+}
+
+// A check ends with its response, before the request that it is about.
+void file_reader::require_no_end(table_reader& t, position at, std::string_view name) {
+    auto const found = std::ranges::find(made_.limits, name, &limit::name);
+    if (found == made_.limits.end())
+        return;
+    auto const& l = *found;
+    bool const seats = has_seats(l.rule) || std::ranges::any_of(l.overrides, [](auto const& o) {
+                           return o.second && has_seats(*o.second);
+                       });
+    if (seats)
+        t.problem(at, fmt::format("limit `{}` has seats, but nothing tells when the request of a "
+                                  "check ends",
+                                  name));
+    else if (is_of_response(l.cost) || !l.count.empty() || l.cost.what == cost::kind::bytes)
+        t.problem(at, fmt::format("limit `{}` counts by the response or by the body, which a check "
+                                  "does not have",
+                                  name));
 }
 
 void file_reader::read_conditions(table_reader& t, route& r) {

@@ -56,7 +56,7 @@ std::optional<std::size_t> earlier_routes::shadow_of(route const& r) const {
     auto const paths = wider_paths(path_of(r));
     for (auto const& host : wider_hosts(host_of(r)))
         for (auto const& path : paths) {
-            auto const found = all_.find({host, path});
+            auto const found = all_.find({r.check, host, path});
             if (found == all_.end())
                 continue;
             for (auto const& one : found->second)
@@ -71,7 +71,7 @@ std::optional<std::size_t> earlier_routes::shadow_of(route const& r) const {
 }
 
 void earlier_routes::add(route const& r) {
-    all_[{host_of(r), path_of(r)}].push_back({count_++, r.methods, r.clients, r.headers});
+    all_[{r.check, host_of(r), path_of(r)}].push_back({count_++, r.methods, r.clients, r.headers});
 }
 
 }  // namespace config

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace config {
@@ -25,8 +25,8 @@ private:
         std::vector<tool::network> clients;
         std::vector<header_condition> headers;
     };
-    // By host, in lower case, and by path, without a slash at the end.
-    std::map<std::pair<std::string, std::string>, std::vector<earlier>> all_;
+    // By `check`, by host, in lower case, and by path, without a slash at the end.
+    std::map<std::tuple<bool, std::string, std::string>, std::vector<earlier>> all_;
     std::size_t count_ = 0;
 };
 

@@ -55,6 +55,9 @@ std::string value_text(server const& s) {
 std::string value_text(forwarded_by value) {
     return tool::quoted(to_string(value));
 }
+std::string value_text(described_by value) {
+    return tool::quoted(to_string(value));
+}
 std::string value_text(seats_of_upgrade value) {
     return tool::quoted(to_string(value));
 }
@@ -264,7 +267,10 @@ void write(writer& w, route const& r) {
     }
     w.member("upstream", r.upstream, by_default.upstream);
     w.member("upstream_path", r.upstream_path);
-    w.member("respond", r.respond);
+    if (r.check)
+        w.member("check", r.check, false);
+    else
+        w.member("respond", r.respond);
     w.member("limits", r.limits);
     if (!r.costs.empty()) {
         std::vector<std::string> members;
@@ -312,6 +318,9 @@ std::string write(configuration const& c) {
         w.member("proxy_protocol", l.proxy_protocol, false);
         if (l.mode)
             w.line("mode", fmt::format("\"{:04o}\"", *l.mode));
+        if (auto const& check = l.check)
+            w.line("check", fmt::format("{{ described_by = {}, refuse = {} }}",
+                                        value_text(check->described_by), check->refuse));
     }
     for (auto const& u : c.upstreams)
         write(w, u);

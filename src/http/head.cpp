@@ -46,17 +46,24 @@ unsigned version_of(std::string_view text) noexcept {
     return text == "HTTP/1.1" ? 11 : text == "HTTP/1.0" ? 10 : 0;
 }
 
+bool set_method_and_target(request_head& out, std::string_view method,
+                           std::string_view target) noexcept {
+    out.method_name = method;
+    out.method = beast::string_to_verb(method);
+    out.target = target;
+    return some(method, is_token) && some(target, is_visible);
+}
+
 fault read_first_line(std::string_view line, request_head& out) noexcept {
     auto const first = std::min(line.find(' '), line.size());
     auto const second = std::min(line.find(' ', first + 1), line.size());
     if (second == line.size())
         return no_request;
-    out.method_name = line.substr(0, first);
-    out.method = beast::string_to_verb(out.method_name);
-    out.target = line.substr(first + 1, second - first - 1);
     auto const version = line.substr(second + 1);
     out.version = version_of(version);
-    if (!some(out.method_name, is_token) || !some(out.target, is_visible) || !is_version(version))
+    if (!set_method_and_target(
+            out, line.substr(0, first), line.substr(first + 1, second - first - 1)) ||
+        !is_version(version))
         return no_request;
     if (out.version == 0)
         return {505, "unsupported HTTP version"};
@@ -249,6 +256,19 @@ fault make_origin_form(request_head& out) noexcept {
     return {};
 }
 
+// Checks the method and the target, after the host is known.
+fault check_target(request_head& out) noexcept {
+    if (out.method == verb::connect)
+        return {501, "CONNECT is not supported"};
+    if (out.target.size() > max_target)
+        return {414, "the request target is too long"};
+    if (auto const wrong = make_origin_form(out))
+        return wrong;
+    if (is_ambiguous(out.target))
+        return {400, "servers may interpret the request target differently"};
+    return {};
+}
+
 }  // namespace
 
 fault head_scanner::look(std::string_view text) noexcept {
@@ -311,15 +331,17 @@ fault parse(std::string_view text, request_head& out, underscores names) {
     }
     if (out.host.empty() && out.version >= 11)
         return {400, "missing Host"};
-    if (out.method == verb::connect)
-        return {501, "CONNECT is not supported"};
-    if (out.target.size() > max_target)
-        return {414, "the request target is too long"};
-    if (auto const wrong = make_origin_form(out))
-        return wrong;
-    if (is_ambiguous(out.target))
-        return {400, "servers may interpret the request target differently"};
-    return {};
+    return check_target(out);
+}
+
+fault readdress(request_head& out, std::string_view method, std::string_view target,
+                std::string_view host) noexcept {
+    out.host = host;
+    if (!set_method_and_target(out, method, target))
+        return no_request;
+    if (!host.empty() && !is_authority(host))
+        return {400, "invalid Host"};
+    return check_target(out);
 }
 
 fault parse(std::string_view text, verb method, answer_head& out, std::string_view upgrade) {

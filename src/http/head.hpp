@@ -91,6 +91,11 @@ enum class underscores : bool { drop, pass };
 [[nodiscard]] fault parse(std::string_view text, request_head& out,
                           underscores names = underscores::drop);
 
+/// Replaces the method, the target and the host of a request, after the checks of `parse`. After a fault the content of
+/// `out` is unspecified. The texts must outlive `out`.
+[[nodiscard]] fault readdress(request_head& out, std::string_view method, std::string_view target,
+                              std::string_view host) noexcept;
+
 /// Parses the complete header of a response to `method`, as strictly as a request. Every fault has the status 502. A
 /// 101 response is a fault, unless it switches to the protocol `upgrade` that the request asked for.
 [[nodiscard]] fault parse(std::string_view text, verb method, answer_head& out,

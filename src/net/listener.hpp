@@ -38,9 +38,6 @@ public:
         [[nodiscard]] endpoint listens_at() const { return acceptor_.local_endpoint(); }
         /// The name that `open` or `adopt` received.
         [[nodiscard]] std::string const& name() const noexcept { return name_; }
-        /// Whether its connections start with the PROXY protocol; initially false.
-        [[nodiscard]] bool is_introduced() const noexcept { return introduced_; }
-        void set_introduced(bool introduced) noexcept { introduced_ = introduced; }
         /// Changes the mode of the file of a unix socket.
         [[nodiscard]] error_code set_mode(unsigned mode);
 
@@ -52,8 +49,7 @@ public:
         stream_acceptor acceptor_;
         timer pause_;
         std::string name_;
-        std::string path_;  // the file to remove
-        bool introduced_ = false;
+        std::string path_;    // the file to remove
         bool waits_ = false;  // until a connection closes
         bool closed_ = false;
         int pending_ = 0;  // operations that refer to it

@@ -29,6 +29,16 @@ void account::begins(exchange& x, std::string_view line) {
         x.record.line = x.kept.line.assign(line);
 }
 
+void account::describes(exchange& x) const {
+    if (!log_)
+        return;
+    auto const& r = x.request.asked();
+    x.record.line = x.kept.line.assign(r.method_name)
+                        .append(1, ' ')
+                        .append(r.target)
+                        .append(x.request.head.version < 11 ? " HTTP/1.0" : " HTTP/1.1");
+}
+
 void account::ends(record const& r) {
     ++counts_[r.how];
     if (r.how == ending::rejected)

@@ -81,6 +81,8 @@ public:
     /// Called when the head is complete: counts the request, gives it an id, which the upstream gets, too, and keeps
     /// its first line for the log.
     void begins(exchange& x, std::string_view line);
+    /// Called for a check: the log has the request that it describes.
+    void describes(exchange& x) const;
     /// Counts the end of a request, before its response is complete: a client that received the response finds it
     /// counted.
     void ends(record const& r);

@@ -6,6 +6,7 @@
 #include "http/head.hpp"
 #include "record.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,11 +19,17 @@ struct exchange {
     /// The request. Its texts are in the receive buffer of the connection, and valid until that receives more.
     struct incoming {
         http::request_head head;
+        std::optional<http::request_head> described;  // by a check
         http::body_reader body{http::framing::none, 0};
         std::string_view first;   // the part of the body that was read before the upstream is asked
         std::size_t arrived = 0;  // bytes of it and of its framing that arrived with the head
         bool body_begun = false;  // some of these bytes arrived, or the proxy sent 100 Continue
         std::uint64_t length = 0;  // of the body so far
+
+        /// The request that the limits decide on.
+        [[nodiscard]] http::request_head const& asked() const noexcept {
+            return described ? *described : head;
+        }
     };
     incoming request;
     http::variable_values variables;  // of the route's changes to headers; set if they have any

@@ -86,7 +86,7 @@ void listeners::follow(config::configuration const& c) {
         if (l == c.listeners.end())
             unnamed.push_back(&acceptor);
         else
-            acceptor.set_introduced(l->proxy_protocol);
+            options_[acceptor.name()] = *l;
         if (l == c.listeners.end() || !l->mode)
             continue;
         if (auto const ec = acceptor.set_mode(*l->mode))
@@ -96,6 +96,12 @@ void listeners::follow(config::configuration const& c) {
     }
     for (auto* const acceptor : unnamed)
         listener_.close(*acceptor);
+}
+
+config::listener const& listeners::options_of(net::listener::acceptor const& one) const noexcept {
+    static config::listener const none;
+    auto const found = options_.find(one.name());
+    return found == options_.end() ? none : found->second;
 }
 
 void listeners::check_for_loops(plan_maker const& maker) const {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,10 @@ public:
     /// Applies `c`: closes the listeners that it does not name, and sets the options of the others.
     void follow(config::configuration const& c);
 
+    /// The configuration of a listening socket.
+    [[nodiscard]] config::listener const& options_of(
+        net::listener::acceptor const& one) const noexcept;
+
     /// Throws `std::runtime_error` if a server of the new plan is one of these listeners: a request would return to
     /// this proxy until no connection is left.
     void check_for_loops(plan_maker const& maker) const;
@@ -62,6 +67,7 @@ private:
     [[nodiscard]] bool is_open(std::string const& name) const;
 
     net::listener listener_;
+    std::map<std::string, config::listener> options_;  // by name, also of closed sockets
     std::vector<std::pair<std::string, int>> inherited_ =
         tool::inherited_sockets();  // those without a listener yet
 };

@@ -141,10 +141,11 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
                           : c.limits.empty() ? "no limit; set one with --seats or --rate"
                                              : "no limit; no route names one";
     auto const* const admin = proxy.admin_acceptor();
-    return fmt::format(
-        "weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
-        demo ? "demo backend (300 ms per request)" : fmt::format("{}", fmt::join(to, ", ")),
-        in_force, admin ? fmt::format("; status page {}", url_of(*admin)) : "");
+    return fmt::format("weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
+                       demo         ? "demo backend (300 ms per request)"
+                       : to.empty() ? "no upstream"
+                                    : fmt::format("{}", fmt::join(to, ", ")),
+                       in_force, admin ? fmt::format("; status page {}", url_of(*admin)) : "");
 }
 
 // Finds errors that reading the configuration does not find.

@@ -25,7 +25,7 @@ kind kind_of(problem const& what) {
     namespace beast = boost::beast::http;
     if (what.violated.empty())
         return {"about:blank", beast::obsolete_reason(static_cast<beast::status>(what.status))};
-    if (what.status == 429)
+    if (what.status != 503)
         return {"https://iana.org/assignments/http-problem-types#quota-exceeded",
                 "Request cannot be satisfied as assigned quota has been exceeded"};
     return {"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",

@@ -48,6 +48,7 @@ net::task<http::fault> receive_head(side from, head_search& head, net::clock::du
 
 http::fault understand(http::buffer& in, std::string_view head, config::clients_options const& c,
                        exchange::incoming& out) {
+    out.described.reset();
     auto const names = c.pass_underscores ? http::underscores::pass : http::underscores::drop;
     if (auto const wrong = http::parse(head, out.head, names))
         return wrong;

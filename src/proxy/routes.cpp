@@ -18,8 +18,8 @@
 namespace proxy {
 
 std::string route_name(config::route const& r) {
-    return fmt::format("{}{}{}{}", fmt::join(r.methods, ","), r.methods.empty() ? "" : " ", r.host,
-                       r.path);
+    return fmt::format("{}{}{}{}{}", r.check ? "check " : "", fmt::join(r.methods, ","),
+                       r.methods.empty() ? "" : " ", r.host, r.path);
 }
 
 namespace {
@@ -54,13 +54,14 @@ http::fault routes::check(http::request_head const& request) const noexcept {
 }
 
 route const* routes::find(http::request_head const& request, config::clients_options const& c,
-                          boost::asio::ip::address const& peer) const {
+                          boost::asio::ip::address const& peer, bool is_check) const {
     auto const path = needs_path_ ? http::normal_path(request.target) : std::string();
     std::array<std::uint8_t, 16> client{};
     if (needs_client_)
         client = bytes_of(client_of(c, request, peer));
     for (auto const& one : all_)
-        if (limiting::fits(one.configuration, request.host, path, request.method_name) &&
+        if (one.configuration.check == is_check &&
+            limiting::fits(one.configuration, request.host, path, request.method_name) &&
             (one.clients.empty() || one.clients.find(client)) &&
             limiting::has_headers(one.configuration, [&](std::string_view name) {
                 return value_of(request, name);

@@ -36,7 +36,7 @@ struct route {
     std::size_t segments = 0;                 // of the path of `configuration`
 };
 
-/// The name of a route for operators: `GET,HEAD *.example.org/cart`.
+/// The name of a route for operators: `GET,HEAD *.example.org/cart`, `check /cart`.
 [[nodiscard]] std::string route_name(config::route const& r);
 
 /// All routes, in order. The first route that matches a request is its route.
@@ -47,10 +47,11 @@ public:
     /// Reports a request with more than one line of a field that selects a route.
     [[nodiscard]] http::fault check(http::request_head const& request) const noexcept;
     /// Returns the route of a request; null if none matches. `peer` is the other end of the connection, and `c` states
-    /// which peers may name another client.
+    /// which peers may name another client. Only a check, or the request that it describes, matches a route for checks,
+    /// and it matches no other.
     [[nodiscard]] route const* find(http::request_head const& request,
                                     config::clients_options const& c,
-                                    boost::asio::ip::address const& peer) const;
+                                    boost::asio::ip::address const& peer, bool is_check) const;
     [[nodiscard]] std::vector<route> const& all() const noexcept { return all_; }
 
 private:

@@ -124,11 +124,12 @@ void server::start_session(net::stream_socket socket, net::endpoint const& from,
     threads_.advance();
     auto const tcp = net::tcp_endpoint(from);
     auto const peer = tcp ? tcp->address() : asio::ip::address();
-    auto const how = by.is_introduced() ? introduced::by_a_balancer : introduced::by_itself;
+    auto const& l = listeners_.options_of(by);
+    session::role const role{.awaits_balancer = l.proxy_protocol, .check = l.check};
     // The socket and the session belong to the thread that serves them.
-    asio::post(w.context(), [&w, peer, how, s = std::move(socket), a = std::move(a)]() mutable {
+    asio::post(w.context(), [&w, peer, role, s = std::move(socket), a = std::move(a)]() mutable {
         session::start(
-            std::make_unique<session>(w.for_sessions(), std::move(s), peer, std::move(a), how));
+            std::make_unique<session>(w.for_sessions(), std::move(s), peer, std::move(a), role));
     });
 }
 

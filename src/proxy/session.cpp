@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include "check.hpp"
 #include "client.hpp"
 #include "http/accept.hpp"
 #include "http/values.hpp"
@@ -31,13 +32,13 @@ constexpr std::chrono::seconds lingering{30};
 }  // namespace
 
 session::session(shared const& s, net::stream_socket socket, boost::asio::ip::address const& from,
-                 net::listener::admission a, introduced by)
+                 net::listener::admission a, role as)
     : shared_(s),
       admission_(std::move(a)),
       client_(std::move(socket), s.for_relays.dog),
       open_(s.accounting.opens()),
       peer_(from),
-      awaits_balancer_(by == introduced::by_a_balancer),
+      role_(as),
       name_(name_of(from)) {}
 
 // ---- The connection
@@ -83,7 +84,7 @@ net::task<next> session::serve_all() {
     auto const w = shared_.spaces.take();
     auto& in = w->in;
     in.clear();
-    if (awaits_balancer_) {
+    if (role_.awaits_balancer) {
         side const from{client_, in};
         if (!co_await be_introduced(from))
             co_return next::close;
@@ -108,7 +109,7 @@ net::task<bool> session::be_introduced(side from) {
     auto const found = co_await receive_introduction(from, limits().header);
     if (!found)
         co_return false;
-    awaits_balancer_ = false;
+    role_.awaits_balancer = false;
     if (found->client) {
         peer_ = *found->client;
         name_ = name_of(peer_);
@@ -177,12 +178,16 @@ net::task<next> session::serve(workspace& w) {
     } else {
         accounting.begins(x, text.substr(0, text.find('\r')));
         http::read_accept(x.kept.accept, x.request.head);
-        wrong = plan->routes.check(x.request.head);
-        x.record.to = plan->routes.find(x.request.head, plan->configuration.clients, peer_);
+        if (role_.check)
+            wrong = describe(x, plan->configuration.clients);
+        if (!wrong)
+            wrong = plan->routes.check(x.request.asked());
+        x.record.to = plan->routes.find(
+            x.request.asked(), plan->configuration.clients, peer_, role_.check.has_value());
     }
     auto const* const to = x.record.to;
     if (to && !wrong)
-        wrong = fault_of_keys(to->keys, x.request.head);
+        wrong = fault_of_keys(to->keys, x.request.asked());
     auto const what = decide(wrong, x.request.head, to ? &to->configuration : nullptr);
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (what.limited)
@@ -197,6 +202,19 @@ net::task<next> session::serve(workspace& w) {
         end.after = last_after(end);
     accounting.responds(x.record, *plan, name_);
     co_return end.after;
+}
+
+// Reads the request that a check describes.
+http::fault session::describe(exchange& x, config::clients_options const& c) const {
+    if (!is_trusted(c, peer_))
+        return {403, "only a trusted peer may check a request"};
+    auto& described = x.request.described.emplace(x.request.head);
+    auto const wrong = proxy::describe(role_.check->described_by, x.request.head, described);
+    if (wrong)
+        x.request.described.reset();
+    else
+        shared_.accounting.describes(x);
+    return wrong;
 }
 
 // Passes the limits of the route, and relays the request unless the route responds itself. The permits are released at
@@ -218,7 +236,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         }
     }
     bool const is_balancer = is_trusted(p.configuration.clients, peer_);
-    entry entered({x.request.head, client, is_balancer});
+    entry entered({x.request.asked(), client, is_balancer});
     if (!to.entrance.enter_at_once(entered))
         co_await wait(to, entered);
     auto end = conclude(what, x.request.head, x.request.body.done());
@@ -263,7 +281,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
 // Sets the variables of the route's changes to headers, to texts that outlive the head of the request.
 void session::set_variables(exchange& x) const {
     using http::variable;
-    x.kept.host.assign(http::name_of_host(x.request.head.host));
+    x.kept.host.assign(http::name_of_host(x.request.asked().host));
     auto& v = x.variables;
     v[variable::client] = x.record.client_name.empty() ? name_ : x.record.client_name;
     v[variable::host] = x.kept.host;
@@ -289,7 +307,7 @@ net::task<failure> session::prepare_body(workspace& w, route const& to, body_clo
 }
 
 conclusion session::rejected(exchange& x, route const& to, entry const& entered) const {
-    problem say{entered.status, entered.why};
+    problem say{role_.check ? role_.check->refuse : entered.status, entered.why};
     if (entered.retry_after > std::chrono::seconds::zero())
         say.retry_after = entered.retry_after;
     if (auto const by = entered.rejected_number())

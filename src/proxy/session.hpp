@@ -1,6 +1,7 @@
 #pragma once
 
 #include "account.hpp"
+#include "config/listener.hpp"
 #include "counters.hpp"
 #include "decision.hpp"
 #include "net/asio.hpp"
@@ -22,9 +23,6 @@
 
 namespace proxy {
 
-/// Whether a connection begins with the PROXY protocol.
-enum class introduced : bool { by_itself, by_a_balancer };
-
 /// Serves the requests of a client's connection, one after the other, until one of the two sides closes it.
 ///
 /// For each request it reads the head, decides (see decision.hpp), performs the decision, and records the result (see
@@ -40,9 +38,16 @@ public:
         relay::shared for_relays;
     };
 
+    /// What the listener of a connection makes of it.
+    struct role {
+        bool awaits_balancer =
+            false;  // for the header of the PROXY protocol, which names the client
+        std::optional<config::check_options> check = {};  // its requests are checks
+    };
+
     /// `from` is the peer's address; unspecified for a Unix socket.
     session(shared const& s, net::stream_socket socket, boost::asio::ip::address const& from,
-            net::listener::admission a, introduced by);
+            net::listener::admission a, role as);
 
     /// Serves the connection until it ends. Call it on the connection's thread.
     static void start(std::unique_ptr<session> self);
@@ -54,6 +59,7 @@ private:
     net::task<bool> be_introduced(side from);
     net::task<bool> goes_on_soon(http::buffer& in);
     net::task<next> serve(workspace& w);
+    [[nodiscard]] http::fault describe(exchange& x, config::clients_options const& c) const;
     net::task<conclusion> perform(workspace& w, plan const& p, route const& to,
                                   decision const& what);
     void set_variables(exchange& x) const;
@@ -75,9 +81,9 @@ private:
     counted open_;
     std::optional<net::time_limit> asleep_;
     boost::asio::ip::address peer_;
-    bool awaits_balancer_;  // for the header of the PROXY protocol, which names the client
-    std::string name_;      // of the peer, for the upstream and the log
-    bool fresh_ = true;     // no request yet
+    role role_;
+    std::string name_;   // of the peer, for the upstream and the log
+    bool fresh_ = true;  // no request yet
 };
 
 }  // namespace proxy

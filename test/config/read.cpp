@@ -87,6 +87,7 @@ proxy_protocol = true
 
 [[listen]]
 address = "[::]:80"
+check = { described_by = "itself", refuse = 403 }
 
 [[listen]]
 address = "unix:/run/weir.sock"
@@ -194,6 +195,10 @@ file = "sorry.html"
 type = "text/html"
 
 [[route]]
+path = "/checked"
+check = true
+
+[[route]]
 upstream = "shop"
 limits = ["all"]
 
@@ -299,6 +304,8 @@ BOOST_AUTO_TEST_CASE(can_set_every_key) {
     BOOST_TEST(c.state.file == "/var/lib/weir/state");
     BOOST_TEST((c.state.every == 10s));
     BOOST_TEST(c.listeners[0].proxy_protocol);
+    BOOST_TEST((c.listeners[1].check->described_by == config::described_by::itself));
+    BOOST_TEST(c.listeners[1].check->refuse == 403U);
     BOOST_TEST((std::get<config::inherited_sockets>(c.listeners[3].address).name == "web"));
     BOOST_REQUIRE(c.upstreams.size() == 2U);
     BOOST_TEST(c.upstreams[0].health->fall == 5);
@@ -453,9 +460,9 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
                  "is set by the proxy"},
              row{"[[route]]\nupstream = \"shop\"\n[route.response_headers]\nremove = \"a b\"\n",
                  "is not a valid header name"},
-             row{"[[route]]\n", "exactly one of `upstream` and `respond` is required"},
+             row{"[[route]]\n", "exactly one of `upstream`, `respond` and `check` is required"},
              row{"[[route]]\nupstream = \"shop\"\nrespond = 403\n",
-                 "exactly one of `upstream` and `respond` is required"},
+                 "exactly one of `upstream`, `respond` and `check` is required"},
              row{"[[route]]\nupstream = \"shop\"\npath = \"api\"\n", "must be a prefix of paths"},
              row{"[[store]]\nname = \"e\"\nurl = \"http://a\"\n",
                  "`url` must start with one of redis://, unix: and mysql://"},

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace config {
+
+// ---- Addresses
+
+/// `127.0.0.1:8080`, `[::1]:8080`, `name:8080`.
+struct tcp_address {
+    std::string host;
+    std::uint16_t port = 0;
+
+    friend bool operator==(tcp_address const&, tcp_address const&) = default;
+};
+/// Parses `host:port`; empty if the text is invalid.
+[[nodiscard]] std::optional<tcp_address> tcp_address_of(std::string_view text);
+
+/// `unix:/run/weir.sock`.
+struct unix_address {
+    std::string path;
+
+    friend bool operator==(unix_address const&, unix_address const&) = default;
+};
+
+/// `systemd:NAME`: the sockets that the service manager opened under that name.
+struct inherited_sockets {
+    std::string name;
+
+    friend bool operator==(inherited_sockets const&, inherited_sockets const&) = default;
+};
+
+using listen_address = std::variant<tcp_address, unix_address, inherited_sockets>;
+using server_address = std::variant<tcp_address, unix_address>;
+
+[[nodiscard]] std::string to_string(listen_address const& a);
+[[nodiscard]] std::string to_string(server_address const& a);
+
+// ---- Listeners
+
+/// The parts of a check that describe the request in question: its method, target and host.
+enum class described_by : std::uint8_t {
+    x_forwarded,  // X-Forwarded-Method, X-Forwarded-Uri and, if present, X-Forwarded-Host
+    x_original,  // X-Original-Method, X-Original-URL or X-Original-URI, and, if present, X-Original-Host
+    itself,  // its own method, target and Host
+};
+/// `x-forwarded`, `x-original`, `itself`.
+[[nodiscard]] std::string to_string(described_by what);
+[[nodiscard]] std::optional<described_by> described_by_of(std::string_view text);
+
+/// Checks: the requests of another proxy, which asks whether it may forward a request of its client.
+struct check_options {
+    config::described_by described_by = config::described_by::x_forwarded;
+    unsigned refuse = 429;  // the status of a response to a request that the limits reject
+
+    friend bool operator==(check_options const&, check_options const&) = default;
+};
+
+struct listener {
+    listen_address address;
+    bool proxy_protocol = false;        // each connection starts with its header, version 1 or 2
+    std::optional<unsigned> mode = {};  // of the file of a unix socket; empty: by the umask
+    std::optional<check_options> check = {};  // its requests are checks
+
+    friend bool operator==(listener const&, listener const&) = default;
+};
+
+}  // namespace config
