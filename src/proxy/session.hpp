@@ -38,7 +38,7 @@ public:
         relay::shared for_relays;
     };
 
-    /// What the listener of a connection makes of it.
+    /// The kind of a connection, which its listener determines.
     struct role {
         bool awaits_balancer =
             false;  // for the header of the PROXY protocol, which names the client

@@ -213,7 +213,8 @@ class Checks(ProxyTest):
             self.assertEqual([asker.answer().status for _ in range(3)], [204, 404, 204])
 
     def test_checks_beside_requests(self):
-        mixed = CHECKS.replace("[[limit]]\nname = \"each\"", """[[listen]]
+        # One thread, so that the requests and the checks have the same memory.
+        mixed = "threads = 1\n" + CHECKS.replace("[[limit]]\nname = \"each\"", """[[listen]]
 address = "unix:SOCKET"
 [[upstream]]
 name = "shop"
