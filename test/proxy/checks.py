@@ -242,6 +242,7 @@ name = "each\"""", 1)
             # The request and the check share the limit of the client.
             self.assertEqual(asker.ask("/", fields=fields("/limited")).status, 204)
             self.assertEqual(asker.ask("/", fields=fields("/limited")).status, 403)
+        wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0, "the end of the connection")
         self.assertEqual(plain(), "429")
         self.assertEqual(self.upstream.targets(), ["/shop"])
 
