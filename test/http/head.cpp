@@ -512,6 +512,38 @@ BOOST_AUTO_TEST_CASE(is_rejected_if_it_is_too_long) {
     });
 }
 
+// The checks of a request that another one describes are those of a request that arrives.
+BOOST_AUTO_TEST_CASE(can_be_readdressed_to_what_could_arrive) {
+    std::string const long_target(8'001, 'a');
+    http::request_head old;
+    BOOST_REQUIRE(!http::parse("POST /old HTTP/1.1\r\nHost: old\r\nA: b\r\n\r\n", old));
+    std::size_t accepted = 0;
+    for (std::string const method :
+         {"GET", "PUT", "own", "OPTIONS", "CONNECT", "G T", "", "G\x7f", "(GET)"})
+        for (std::string const target :
+             {"/", "/a?b=c", "*", "", "a", "http://a/b", "http://b", "https://a/b", "/a b", "/a\nb",
+              "//a", "/a;b", "/%00", "/a/../b", "/%2e%2e/a", "http://a?b",
+              ("/" + long_target).c_str()})
+            for (std::string const host :
+                 {"a", "a:80", "[::1]:8080", "a..b", "a b", "a, b", "a/b", "%61"}) {
+                http::request_head arrived;
+                auto const text = method + ' ' + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
+                auto const wrong = http::parse(text, arrived);
+                auto described = old;
+                auto const found = http::readdress(described, method, target, host);
+                BOOST_TEST(static_cast<bool>(found) == static_cast<bool>(wrong), text);
+                if (found || wrong)
+                    continue;
+                ++accepted;
+                BOOST_TEST(described.method_name == arrived.method_name);
+                BOOST_TEST((described.method == arrived.method));
+                BOOST_TEST(described.target == arrived.target);
+                BOOST_TEST(described.host == arrived.host);
+                BOOST_TEST(described.fields.size() == old.fields.size());
+            }
+    BOOST_TEST(accepted > 50U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_response)
