@@ -29,9 +29,13 @@ struct options {
     /// The URL of the server: `redis://user:password@host:port/database`, where all but the host is optional; or a
     /// local socket: `unix:/path`, or `unix://user:password@/path?db=database`. The default port is 6379, the default
     /// database 0. Special characters in a URL are percent-encoded, such as %40 for @.
+    ///
+    /// Several servers, such as a primary and its replicas, are divided by commas: `redis://user:password@a,b:6380/1`.
+    /// They share the login and the database. The store uses one of them at a time, and tries the next one if it cannot
+    /// connect, if the server is a replica, or if it is silent for `silent_for`.
     std::string url = "redis://127.0.0.1";
 
-    /// The time limit for connecting and logging in, at least 1 ns. The addresses of a host share it.
+    /// The time limit for connecting to a server and logging in, at least 1 ns. The addresses of a host share it.
     duration connect_timeout = std::chrono::seconds(1);
     /// The time without a due reply after which the store closes the connection and opens a new one; at least 1 ns.
     /// Much earlier, as soon as the timeout of a question has passed, the store sends no more questions to the server.
@@ -39,7 +43,7 @@ struct options {
 
     /// The pause after a failed attempt to connect before the next one. The store does not try to connect without a
     /// question. An attempt also counts as failed if the server is a replica, or if the connection ends before the
-    /// first reply to a question.
+    /// first reply to a question. Of several servers each is tried once before a pause.
     backoff_options retry = {
         .initial = std::chrono::milliseconds(10), .max = std::chrono::milliseconds(500)};
 };
@@ -76,7 +80,8 @@ struct options {
 ///
 /// Data loss: if the server loses data, it grants the permits again: after a restart without its data, after an
 /// eviction of keys (set `maxmemory-policy` to `noeviction`), or after a failover to a replica that had not received
-/// everything. `shared_stats::losses` counts the losses of a key that a limiter still needed.
+/// everything. Another program, such as Sentinel, makes a replica the primary; the store only finds it.
+/// `shared_stats::losses` counts the losses of a key that a limiter still needed.
 ///
 /// Cluster: the store supports one server, not a cluster. If another node of a cluster owns the key, the error is
 /// `errc::moved`, and `check` reports which node.

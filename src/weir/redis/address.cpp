@@ -98,16 +98,8 @@ address parse_local(std::string_view rest) {
     return a;
 }
 
-address parse_remote(std::string_view rest) {
-    address a;
-    cut_login(rest, a);
-    auto const slash = rest.find('/');
-    if (slash != rest.npos && slash + 1 != rest.size())
-        a.database = database_of(rest.substr(slash + 1));
-    auto place = rest.substr(0, slash);
-    if (place.find_first_of("?#") != place.npos)
-        reject("has unexpected text after the host");
-
+// Sets host and port from `host`, `host:port` or `[address]:port`.
+void set_place(address& a, std::string_view place) {
     std::string_view host = place;
     if (place.starts_with('[')) {
         place.remove_prefix(1);
@@ -124,12 +116,31 @@ address parse_remote(std::string_view rest) {
     if (!place.empty())
         a.port = number_of<std::uint16_t>(
             place.substr(1), 1, "has a port that is not a number from 1 to 65535");
-    return a;
+}
+
+std::vector<address> parse_remote(std::string_view rest) {
+    address common;
+    cut_login(rest, common);
+    auto const slash = rest.find('/');
+    if (slash != rest.npos && slash + 1 != rest.size())
+        common.database = database_of(rest.substr(slash + 1));
+    auto places = rest.substr(0, slash);
+    if (places.find_first_of("?#") != places.npos)
+        reject("has unexpected text after the host");
+
+    std::vector<address> all;
+    for (bool more = true; more;) {
+        auto const end = places.find(',');
+        set_place(all.emplace_back(common), places.substr(0, end));
+        more = end != places.npos;
+        places.remove_prefix(more ? end + 1 : places.size());
+    }
+    return all;
 }
 
 }  // namespace
 
-address address::parse(std::string_view url) {
+std::vector<address> address::parse(std::string_view url) {
     constexpr std::string_view remote = "redis://";
     constexpr std::string_view local = "unix:";
     if (url.find('\0') != url.npos)
@@ -137,7 +148,7 @@ address address::parse(std::string_view url) {
     if (url.starts_with(remote))
         return parse_remote(url.substr(remote.size()));
     if (url.starts_with(local))
-        return parse_local(url.substr(local.size()));
+        return {parse_local(url.substr(local.size()))};
     for (std::string_view const scheme : {"rediss://", "valkeys://"})
         if (url.starts_with(scheme))
             reject("starts with " + std::string(scheme) + ", but weir::redis does not support TLS");

@@ -35,10 +35,11 @@ options const& checked(options const& o) {
 
 }  // namespace
 
-client::client(asio::any_io_executor ex, options const& o)
+client::client(asio::any_io_executor ex, options const& o, std::shared_ptr<servers> all)
     : options_(checked(o)),
-      address_(address::parse(o.url)),
+      servers_(std::move(all)),
       executor_(std::move(ex)),
+      to_(&servers_->current()),
       backoff_(o.retry) {
     options_.url.clear();
 }
@@ -176,10 +177,17 @@ void client::receive(time_point now) {
         auto& one = static_cast<order&>(**first);
         auto& said = one.said;
         answers_ = answers_ || one.is_answer;
-        if (one.is_answer && said.error != errc::read_only)
+        bool const is_of_replica = one.is_answer && said.error == errc::read_only;
+        if (one.is_answer && !is_of_replica) {
             backoff_.succeeded();
-        else if (one.is_answer && !std::exchange(retired_, true))
+            failed_ = 0;
+        } else if (is_of_replica && !std::exchange(retired_, true)) {
             pause(now, said.error, said.text);
+        }
+        if (is_of_replica && is_in_a_round()) {
+            waiting_.splice(waiting_.end(), outcomes, first);
+            continue;
+        }
         if (said.error)
             said.again_in = pause_left(now);
         if (said.error && one.is_answer)
@@ -218,7 +226,9 @@ void client::look_at_connection(time_point now) {
             return;  // their handlers come first
         if (!answers_)
             pause(now, connection_->error(), connection_->text());
-        if (stage_ != stage::ready)
+        else if (connection_->error() == asio::error::timed_out)
+            servers_->move_on();
+        if (stage_ != stage::ready && !is_in_a_round())
             complete_waiting([](order const&) { return true; }, failed_attempt(now));
         connection_.reset();
     } else if (state == connection::phase::open && stage_ == stage::connecting) {
@@ -240,7 +250,7 @@ void client::greet() {
             connection_->append(words, one, one.begin());
             ++greetings_;
         };
-    auto const& [path, host, port, user, password, database] = address_;
+    auto const& [path, host, port, user, password, database] = *to_;
     if (!user.empty())
         say({"AUTH", user, password});
     else if (!password.empty())
@@ -281,7 +291,10 @@ void client::run_out_of_memory() noexcept {
 }
 
 void client::pause(time_point now, error_code why, std::string text) noexcept {
-    backoff_.failed(backoff_.failures(), now);
+    servers_->move_on();
+    ++failed_;
+    if (!is_in_a_round())
+        backoff_.failed(backoff_.failures(), now);
     failure_ = {.error = why, .kind = kind_of(why, text), .text = std::move(text)};
     if (why == asio::error::timed_out)
         failure_.kind = failure_kind::no_reply;
@@ -301,8 +314,7 @@ reply client::failed_attempt(time_point now) const {
 
 // Appends the address of the server to a message.
 std::string client::with_address(std::string text) const {
-    auto const where =
-        address_.path.empty() ? address_.host + ":" + std::to_string(address_.port) : address_.path;
+    auto const where = to_->path.empty() ? to_->host + ":" + std::to_string(to_->port) : to_->path;
     return text.empty() ? where : std::move(text) + " (" + where + ")";
 }
 
@@ -359,7 +371,8 @@ void client::connect(time_point now) {
     answers_ = false;
     retired_ = false;
     loaded_ = {};
-    connection_->open(address_, connect_until_);
+    to_ = &servers_->current();
+    connection_->open(*to_, connect_until_);
 }
 
 void client::send(commands::iterator which, time_point now) {

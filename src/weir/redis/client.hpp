@@ -47,6 +47,8 @@ namespace weir::inline v0_2::redis::detail {
 /// - An order is sent again only if the server reported that it was not carried out.
 /// - An attempt to connect succeeds when an order gets a reply, other than from a replica: so there is a pause before
 ///   the next connection to a server that accepts connections and then closes them.
+/// - After a failed attempt the next server is tried immediately; after one at each server there is a pause. Orders wait
+///   for the end of such a round, also orders that a replica has rejected.
 class client final
     : public weir::detail::context_user,
       public connection_owner,
@@ -54,7 +56,7 @@ class client final
 public:
     using handler = boost::asio::any_completion_handler<void(reply)>;
 
-    client(boost::asio::any_io_executor ex, options const& o);
+    client(boost::asio::any_io_executor ex, options const& o, std::shared_ptr<servers> all);
     /// Must be called once, before all other members.
     void begin();
 
@@ -93,6 +95,7 @@ private:
     void look_at_connection(time_point now);
     void greet();
     void pause(time_point now, error_code why, std::string text) noexcept;
+    [[nodiscard]] bool is_in_a_round() const noexcept { return failed_ % servers_->size() != 0; }
     [[nodiscard]] duration pause_left(time_point now) const noexcept;
     [[nodiscard]] reply failed_attempt(time_point now) const;
     [[nodiscard]] std::string with_address(std::string text) const;
@@ -108,7 +111,7 @@ private:
     [[nodiscard]] time_point next_look() const noexcept;
 
     options options_;
-    address address_;
+    std::shared_ptr<servers> servers_;
 
     std::mutex mutex_;
     std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
@@ -122,6 +125,7 @@ private:
     commands due_;
 
     std::shared_ptr<connection> connection_;
+    address const* to_;  // the server of the connection, or of the last one
     stage stage_ = stage::connecting;
     time_point connect_until_{};
     std::size_t greetings_ = 0;                     // without a reply
@@ -132,6 +136,7 @@ private:
 
     policy::backoff backoff_;
     reply failure_;  // the error of the last attempt; `backoff_` gives the time of the next
+    std::size_t failed_ = 0;  // attempts in a row, one at each server in turn
 };
 
 }  // namespace weir::inline v0_2::redis::detail

@@ -26,9 +26,11 @@ constexpr duration pause_of_forbidden = std::chrono::seconds(10);
 
 }  // namespace
 
-subscription::subscription(asio::any_io_executor ex, options const& o)
+subscription::subscription(asio::any_io_executor ex, options const& o,
+                           std::shared_ptr<servers const> all)
     : options_(o),
-      address_(address::parse(o.url)),
+      servers_(std::move(all)),
+      to_(&servers_->current()),
       channel_(weir::detail::random_bits() | 1),
       channel_name_(detail::channel_name(channel_)),
       executor_(std::move(ex)),
@@ -176,7 +178,7 @@ void subscription::end_connection(time_point now) noexcept {
 
 void subscription::greet(time_point now) {
     stage_ = stage::greeting;
-    auto const& [path, host, port, user, password, database] = address_;
+    auto const& [path, host, port, user, password, database] = *to_;
     if (password.empty() && user.empty()) {
         subscribe(now);
         return;
@@ -204,7 +206,8 @@ void subscription::connect(time_point now) {
     stage_ = stage::connecting;
     is_asked_ = false;
     since_ = now;
-    connection_->open(address_, later(now, options_.connect_timeout));
+    to_ = &servers_->current();
+    connection_->open(*to_, later(now, options_.connect_timeout));
     if (connection_->state() == connection::phase::closed)
         end_connection(now);
 }

@@ -41,7 +41,8 @@ class subscription final
     using seats = policy::fed_seats;
 
 public:
-    subscription(boost::asio::any_io_executor ex, options const& o);
+    subscription(boost::asio::any_io_executor ex, options const& o,
+                 std::shared_ptr<servers const> all);
     /// Must be called once, before all other members.
     void begin();
 
@@ -73,7 +74,8 @@ private:
     [[nodiscard]] time_point patience_ends() const noexcept;
 
     options options_;
-    address address_;
+    std::shared_ptr<servers const> servers_;  // of which the questions select the current one
+    address const* to_;                       // the server of the connection, or of the last one
     std::uint64_t channel_;
     std::string channel_name_;
 

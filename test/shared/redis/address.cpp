@@ -12,10 +12,20 @@
 
 using weir::redis::detail::address;
 
+namespace {
+
+address only(std::string_view url) {
+    auto const all = address::parse(url);
+    BOOST_REQUIRE(all.size() == 1U);
+    return all.front();
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_SUITE(redis_address)
 
 BOOST_AUTO_TEST_CASE(all_parts_but_the_host_are_optional) {
-    auto const a = address::parse("redis://cache");
+    auto const a = only("redis://cache");
     BOOST_TEST(a.host == "cache");
     BOOST_TEST(a.port == 6379);
     BOOST_TEST(a.user.empty());
@@ -25,7 +35,7 @@ BOOST_AUTO_TEST_CASE(all_parts_but_the_host_are_optional) {
 }
 
 BOOST_AUTO_TEST_CASE(all_parts_may_be_given) {
-    auto const a = address::parse("redis://me:se%40cret%2f@10.0.0.5:6380/12");
+    auto const a = only("redis://me:se%40cret%2f@10.0.0.5:6380/12");
     BOOST_TEST(a.host == "10.0.0.5");
     BOOST_TEST(a.port == 6380);
     BOOST_TEST(a.user == "me");
@@ -34,19 +44,36 @@ BOOST_AUTO_TEST_CASE(all_parts_may_be_given) {
 }
 
 BOOST_AUTO_TEST_CASE(password_may_be_without_a_user) {
-    auto const a = address::parse("redis://:pass@[::1]:6380/");
+    auto const a = only("redis://:pass@[::1]:6380/");
     BOOST_TEST(a.host == "::1");
     BOOST_TEST(a.port == 6380);
     BOOST_TEST(a.user.empty());
     BOOST_TEST(a.password == "pass");
     BOOST_TEST(a.database == 0u);
-    BOOST_TEST(address::parse("redis://[fe80::1]").host == "fe80::1");
-    BOOST_TEST(address::parse("redis://a:b:c@d@host").password == "b:c@d");
+    BOOST_TEST(only("redis://[fe80::1]").host == "fe80::1");
+    BOOST_TEST(only("redis://a:b:c@d@host").password == "b:c@d");
+}
+
+BOOST_AUTO_TEST_CASE(several_servers_share_login_and_database) {
+    auto const all = address::parse("redis://me:a%2Cb,c@a,b:6380,[::1]:7,10.0.0.1/3");
+    BOOST_REQUIRE(all.size() == 4U);
+    BOOST_TEST(all[0].host == "a");
+    BOOST_TEST(all[0].port == 6379);
+    BOOST_TEST(all[1].host == "b");
+    BOOST_TEST(all[1].port == 6380);
+    BOOST_TEST(all[2].host == "::1");
+    BOOST_TEST(all[2].port == 7);
+    BOOST_TEST(all[3].host == "10.0.0.1");
+    for (auto const& one : all) {
+        BOOST_TEST(one.user == "me");
+        BOOST_TEST(one.password == "a,b,c");
+        BOOST_TEST(one.database == 3U);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(local_socket) {
-    BOOST_TEST(address::parse("unix:/run/redis.sock").path == "/run/redis.sock");
-    auto const a = address::parse("unix://me:pass@/run/a%20b?db=3");
+    BOOST_TEST(only("unix:/run/redis.sock").path == "/run/redis.sock");
+    auto const a = only("unix://me:pass@/run/a%20b?db=3");
     BOOST_TEST(a.path == "/run/a b");
     BOOST_TEST(a.user == "me");
     BOOST_TEST(a.password == "pass");
@@ -63,6 +90,11 @@ BOOST_DATA_TEST_CASE(
         "redis://secret@host",
         "redis://secret:@host",
         "redis://host:0",
+        "redis://a,,secret",
+        "redis://secret,",
+        "redis://,secret",
+        "redis://a,secret:0",
+        "redis://a/secret,b",
         "redis://host:65536",
         "redis://host:secret",
         "redis://host/secret",
