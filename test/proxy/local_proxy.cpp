@@ -231,10 +231,9 @@ local_proxy::local_proxy(std::string const& configuration, tool::log_file* log)
              [this](net::stream_socket socket, net::endpoint const&,
                     net::listener::admission admission, net::listener::acceptor const&) {
                  using proxy::session;
-                 auto const how = is_introduced ? proxy::introduced::by_a_balancer
-                                                : proxy::introduced::by_itself;
+                 session::role const role{.awaits_balancer = is_introduced};
                  session::start(std::make_unique<session>(worker_.for_sessions(), std::move(socket),
-                                                          client_, std::move(admission), how));
+                                                          client_, std::move(admission), role));
              },
          .trouble = [](std::string const& what) { BOOST_ERROR(what); }});
 }
