@@ -249,8 +249,8 @@ private:
 ///
 /// A waiting chain holds no permits. It waits in the queue of one limiter that cannot grant its part yet, in the
 /// position of its arrival. At the head of that queue it either gets all permits, or moves to the queue of another
-/// limiter that blocks it, also in the position of its arrival. So a chain delays other requests only at a limiter that
-/// cannot grant the chain's part; there it delays them like any request, whatever its other limiters could grant.
+/// limiter that blocks it, in the position of its arrival there. So a chain delays other requests only at a limiter
+/// that cannot grant the chain's part; there it delays them like any request, whatever its other limiters could grant.
 ///
 /// Limiters: a limiter stands for one permit, `limiter.with(n)` for n, `keyed.with(key, n)` for n of one key. A limiter
 /// named twice is asked for the sum. A chain takes 1 to 16 limiters, on any executors and contexts, and other chains
@@ -258,31 +258,43 @@ private:
 /// their decision does not fit under a lock. For several rules over the same requests use `policy::all`, which takes
 /// one lock.
 ///
-/// Class, flow and weight: `limiter.with({n, {.flow = tenant}})` passes them to the limiter. They have no effect on the
-/// order of the chain. With `queue_order::shares` its seats count for the partition. With `when_full::evict_oldest` they select the
-/// request that an arriving chain drops.
+/// Class, flow and weight: `limiter.with({n, {.flow = tenant}})` passes them to the limiter. If a limiter is named
+/// twice, the first standing applies. At a limiter with the order `priority` or `fair` the chain is a request of its
+/// class, flow and weight, like any other: in its queue, as a newcomer, and in the forecast of `max_expected_wait`. A
+/// chain that names none has the defaults, as a request has. With `queue_order::shares` its seats count for the
+/// partition.
 ///
 /// Order: each limiter grants the requests in its queue in arrival order, chains or not, and chains over the same
-/// limiters are granted in arrival order. At a limiter with another order than `fifo`, that order applies to the other
-/// requests only, and selects the next one of them. A chain goes before that request if the chain arrived first,
-/// otherwise after it. So it goes before all requests that arrived after it, whatever their class, flow or partition,
-/// and an arriving chain overtakes no request. Neither `when_full::evict_oldest` nor `queue_order::codel` drops a
-/// waiting chain.
+/// limiters are granted in arrival order. At a limiter with another order, that order applies:
+/// - `priority` and `fair` order chains and other requests alike. Within its class and flow a chain has the position of
+///   its arrival, also when it comes back to a queue. A grant is a turn of its flow at each of its limiters, wherever
+///   the chain waited. So the guarantee of `fair` for two flows applies to flows of chains, too, over any time in which
+///   both wait in the queue of that limiter, and no chain reserves it. Leaving a queue and coming back gains nothing: a
+///   flow that did not wait there begins at the end of a round.
+/// - Any other order selects the next one of the other requests. A chain goes before that request if the chain arrived
+///   first, otherwise after it. So it goes before all requests that arrived after it, whatever their partition, and an
+///   arriving chain overtakes no request.
+///
+/// Neither `when_full::evict_oldest` nor `queue_order::codel` drops a waiting chain; an arriving one has requests
+/// dropped like a request of its standing.
 /// If several limiters could grant at the same instant, their order is unspecified and may vary between runs: it
 /// depends on their addresses and on the seed of `keyed`.
 ///
 /// Bound: limiters that are never free at the same instant could delay a chain forever. A chain that lost
 /// `chain_options::passes` turns is overdue, and the oldest overdue chain reserves its limiters for up to T =
-/// `chain_options::reserve_for`: they grant no request behind it. The chain takes nothing in advance. Let F be the
-/// longest time that a limiter needs to grant all requests ahead of the chain and the chain's part, while it grants no
-/// request behind the chain. For seats, F is the waits of those requests and the longest hold; for rates, the time in
-/// which the permits become available. If F <= T, and i older chains share a limiter with this chain, directly or
-/// through other chains, the chain waits at most
+/// `chain_options::reserve_for`: they grant no request that arrived after it, in any order. The chain takes nothing in
+/// advance. Let F be the longest time that a limiter needs to grant all requests ahead of the chain and the chain's
+/// part, while it grants no request behind the chain. For seats, F is the waits of those requests and the longest hold;
+/// for rates, the time in which the permits become available. With `priority` or `fair` the requests ahead include later
+/// requests that go first; `queue_order` has the bounds. If F <= T, and i older chains share a limiter
+/// with this chain, directly or through other chains, the chain waits at most
 ///
 ///     (i + 1) * ((passes + 1) * F + T).
 ///
 /// If a permit is held longer than T there is no bound: T limits the time for which a stuck permit leaves other
-/// limiters idle.
+/// limiters idle. A chain over two limiters with the order `fair`, in whose queues requests of other flows always wait,
+/// never has its turn at both at once: it is granted when it reserves them. To grant such chains sooner, set `passes`
+/// to 1, or give one of the limiters the order `fifo`.
 ///
 /// Checks: as in `basic_limiter`, each over all limiters before the next. The queue in which the chain starts must have
 /// room for it; later moves ignore that limit. A rejected permit, and `chain_rejection`, name the limiter that rejected

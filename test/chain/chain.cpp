@@ -136,38 +136,6 @@ BOOST_AUTO_TEST_CASE(passes_class_and_flow_to_its_limiters) {
     BOOST_TEST(in_use_live() == 0);
 }
 
-// A chain waits in the position of its arrival, whatever its class and flow are.
-BOOST_AUTO_TEST_CASE(waits_in_arrival_order_whatever_its_class_and_flow) {
-    for (bool const by_class : {true, false}) {
-        asio::io_context ctx;
-        seats a{ctx,
-                {.seats = 1},
-                {.order = by_class ? weir::queue_order::priority : weir::queue_order::fair}};
-        seats b{ctx, {.seats = 5}};
-        auto const as = [&](int n) {
-            return by_class ? weir::request(1, {.priority = n})
-                            : weir::request(1, {.flow = static_cast<std::uint64_t>(n)});
-        };
-        auto held = a.try_enter();
-        visit before;
-        a.async_enter(as(7), before.callback());
-        weir::chain both{a.with(as(0)), b};
-        ends end;
-        both.async_enter(end.note(1));
-        visit after;
-        a.async_enter(as(1), after.callback());
-        settle(ctx);
-        held.leave();
-        settle(ctx);
-        // The request that arrived last is next among the requests, and behind the chain.
-        BOOST_TEST(before.granted() != by_class);
-        if (!by_class)
-            before.leave();
-        settle(ctx);
-        BOOST_TEST((end.granted() == std::vector{1}));
-    }
-}
-
 BOOST_FIXTURE_TEST_CASE(takes_all_or_nothing, two_seats) {
     {
         error_code ec;
@@ -404,9 +372,12 @@ BOOST_FIXTURE_TEST_CASE(delays_requests_behind_it_in_its_queue, two_seats) {
     BOOST_TEST(entered);
 }
 
-// Arrivals: an older request, the chain, and a later request of the first class.
-BOOST_AUTO_TEST_CASE(in_any_order_it_precedes_all_later_requests) {
+// Arrivals: an older request, the chain, and a later request of the first class or of another flow. Only `priority` and
+// `fair` see the standing of a chain.
+BOOST_AUTO_TEST_CASE(in_an_order_that_ignores_its_standing_it_precedes_all_later_requests) {
     using weir::queue_order;
+    std::vector<std::string> const by_class{"younger", "elder", "chain"};
+    std::vector<std::string> const by_flow{"elder", "younger", "chain"};
     std::vector<std::string> const by_arrival{"elder", "chain", "younger"};
     std::vector<std::string> const chain_first{"chain", "younger", "elder"};
     for (auto const order :
@@ -432,8 +403,10 @@ BOOST_AUTO_TEST_CASE(in_any_order_it_precedes_all_later_requests) {
         settle(ctx);
         at_a.leave();
         settle(ctx);
-        bool const by_another = order == queue_order::lifo || order == queue_order::priority;
-        BOOST_TEST(seen == (by_another ? chain_first : by_arrival));
+        BOOST_TEST(seen == (order == queue_order::lifo       ? chain_first
+                            : order == queue_order::priority ? by_class
+                            : order == queue_order::fair     ? by_flow
+                                                             : by_arrival));
     }
 }
 

@@ -17,12 +17,13 @@ bool chain_cases::stands(place const& p, int limiter) {
            (p.where == place::all && p.who->asks_of[static_cast<std::size_t>(limiter)] != 0);
 }
 
-// A waiting chain goes before all requests that arrived after it, newcomers included, whatever their class, flow or
-// partition.
-bool chain_cases::barred_by_chains(possibility const& c, visit const& v, int limiter) {
+// A waiting chain goes before all later requests, newcomers included, whatever their class, flow or partition. In an
+// order that ranks chains it does so only while it reserves its limiters.
+bool chain_cases::barred_by_chains(possibility const& c, visit const& v, int limiter) const {
+    bool const ranks = limiters_[static_cast<std::size_t>(limiter)].line.ranks_chains();
     return std::ranges::any_of(c.waiting, [&](place const& p) {
         return p.who != &v && p.who->is_chain && stands(p, limiter) &&
-               (v.number == 0 || p.who->number < v.number);
+               (!ranks || p.where == place::all) && (v.number == 0 || p.who->number < v.number);
     });
 }
 
@@ -36,10 +37,34 @@ bool chain_cases::barred_by_plain(visit const& v, int limiter, time_point now) c
     return v.is_chain ? next != 0 && (v.number == 0 || next < v.number) : next != v.number;
 }
 
+// With a rank, a chain is a request of its class, flow and weight, in the position of its arrival.
+bool chain_cases::barred_by_rank(possibility const& c, visit const& v, int limiter,
+                                 time_point now) const {
+    auto const& line = limiters_[static_cast<std::size_t>(limiter)].line;
+    if (v.is == request::state::entering) {
+        auto others = line;
+        others.left(v.number);
+        return others.bars(v.asked_of(limiter), now);
+    }
+    if (!line.has(v.number))
+        return !line.would_be_next(v.number, v.since, v.asked_of(limiter));
+    bool const reserves = std::ranges::any_of(c.waiting, [&](place const& p) {
+        return p.who == &v && p.where == place::all;
+    });
+    auto const next = line.next();
+    return next != v.number && !(reserves && v.number < next);
+}
+
+bool chain_cases::barred(possibility const& c, visit const& v, int limiter, time_point now) const {
+    bool const ranks = limiters_[static_cast<std::size_t>(limiter)].line.ranks_chains();
+    return barred_by_chains(c, v, limiter) ||
+           (ranks ? barred_by_rank(c, v, limiter, now) : barred_by_plain(v, limiter, now));
+}
+
 bool chain_cases::lets(possibility const& c, visit const& v, int limiter, time_point now) const {
     auto const n = v.asks_of[static_cast<std::size_t>(limiter)];
     return n == 0 || (limiters_[static_cast<std::size_t>(limiter)].fits(n, now) &&
-                      !barred_by_chains(c, v, limiter) && !barred_by_plain(v, limiter, now));
+                      !barred(c, v, limiter, now));
 }
 
 bool chain_cases::may_reserve(possibility const& c, place const& p) {

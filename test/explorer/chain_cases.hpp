@@ -66,8 +66,12 @@ public:
     [[nodiscard]] static bool stands(place const& p, int limiter);
     /// The number of requests that are there.
     [[nodiscard]] static std::uint64_t size(possibility const& c, int limiter);
-    [[nodiscard]] static bool barred_by_chains(possibility const& c, visit const& v, int limiter);
+    [[nodiscard]] bool barred_by_chains(possibility const& c, visit const& v, int limiter) const;
     [[nodiscard]] bool barred_by_plain(visit const& v, int limiter, time_point now) const;
+    [[nodiscard]] bool barred_by_rank(possibility const& c, visit const& v, int limiter,
+                                      time_point now) const;
+    [[nodiscard]] bool barred(possibility const& c, visit const& v, int limiter,
+                              time_point now) const;
     [[nodiscard]] bool lets(possibility const& c, visit const& v, int limiter,
                             time_point now) const;
     [[nodiscard]] static bool may_reserve(possibility const& c, place const& p);

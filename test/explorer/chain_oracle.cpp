@@ -243,6 +243,12 @@ void chain_oracle::replay(section const& s) {
                 is_served(*one.who, s.now);
                 served = one.who;
                 break;
+            case chain_joins:
+                comes_to(*one.who, one.limiter, s.now);
+                break;
+            case chain_leaves:
+                of(one.limiter).line.left(one.who->number);
+                break;
             case leave:
                 if (one.who->is == request::state::entering && one.who != served)
                     gone = one.who;
@@ -351,6 +357,24 @@ void chain_oracle::joins(visit& v, time_point now) {
     line.joined(v.number, now, v.asks_for());
 }
 
+// Where the order ranks chains, the queue reports which chains are in it.
+void chain_oracle::comes_to(visit& v, int limiter, time_point now) {
+    if (v.number == 0) {
+        v.number = ++arrivals_;
+        v.since = now;
+    }
+    of(limiter).line.joined(v.number, v.since, v.asked_of(limiter), true);
+    if (v.is == request::state::entering)
+        return;
+    cases_.drop(invariant::order, name(v) + " moves",
+                [&](possibility const& c) -> std::optional<std::string> {
+                    auto const p = std::ranges::find(c.waiting, &v, &place::who);
+                    if (p == c.waiting.end() || !chain_cases::stands(*p, limiter))
+                        return fmt::format("it has no reason to move to {}", limiter);
+                    return std::nullopt;
+                });
+}
+
 void chain_oracle::is_served(visit& v, time_point now) {
     auto& line = of(v.named.front()).line;
     if (line.next(now) != v.number)
@@ -425,8 +449,8 @@ void chain_oracle::grant(section const& s, std::size_t first) {
                     return "it has left already";
                 for (auto const i : v.named) {
                     if (v.asks_of[static_cast<std::size_t>(i)] != 0 &&
-                        (chain_cases::barred_by_chains(c, v, i) ||
-                         (asks_all && cases_.barred_by_plain(v, i, s.now))))
+                        (asks_all ? cases_.barred(c, v, i, s.now)
+                                  : cases_.barred_by_chains(c, v, i)))
                         return fmt::format("another request is before it at {}", i);
                 }
                 return std::nullopt;
@@ -437,8 +461,13 @@ void chain_oracle::grant(section const& s, std::size_t first) {
             break;
         auto& l = limiters_[static_cast<std::size_t>(it->second.limiter)];
         taken_at_[s.steps[k].taken] = s.now;
-        if (!v.is_chain)
+        if (!v.is_chain) {
             l.line.took(v.how.flow, s.steps[k].n);
+        } else if (!newcomer && l.line.ranks_chains()) {
+            if (!l.line.has(v.number))
+                l.line.joined(v.number, v.since, v.asked_of(it->second.limiter), true);
+            l.line.served_chain(v.number, s.steps[k].n);
+        }
         l.book->took(s.steps[k].n, static_cast<ticket>(s.now.time_since_epoch().count()), s.now);
         std::erase_if(fits_since_,
                       [&](auto const& one) { return one.first.second == it->second.limiter; });
@@ -566,7 +595,9 @@ void chain_oracle::arrives(section const& s, visit& v) {
         return;
     }
     cases_.begins(v, [&](possibility const& c, int i) {
-        return !has_let(c, v, i, s.now) && has_place(c, v, i);
+        auto const& line = of(i).line;
+        return !has_let(c, v, i, s.now) && has_place(c, v, i) &&
+               (!line.ranks_chains() || line.has(v.number));
     });
     v.is = request::state::waiting;
     waiting_.push_back(&v);

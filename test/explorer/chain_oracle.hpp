@@ -26,7 +26,8 @@ namespace explorer {
 /// The oracle sees only what a user can see: calls and their results, the grants of each limiter in their order (a
 /// user's policy receives them), the statistics, and the locks of a thread at that time (the host belongs to a user,
 /// too). The queue of each limiter reports which plain requests join and leave, and `order_book` computes which of
-/// them is next. The oracle sees no position, number or flag of a chain.
+/// them is next. The oracle sees no position, number or flag of a chain, except in an order that ranks chains: there
+/// the queue reports the chains, too, and drops the cases in which they are elsewhere.
 ///
 /// A chain is in the queue of one limiter, which blocks it; it is not promised which limiter. So the oracle keeps all
 /// possible cases, by these rules:
@@ -110,6 +111,7 @@ private:
     void replay(section const& s);
     void note_call(section const& s);
     void joins(visit& v, time_point now);
+    void comes_to(visit& v, int limiter, time_point now);
     void is_served(visit& v, time_point now);
     void leaves(section const& s, visit& v);
     void grant(section const& s, std::size_t first);

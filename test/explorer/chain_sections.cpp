@@ -30,6 +30,30 @@ void chain_sections::left(request& r, call const&) {
     under_way().steps.push_back({.what = step::kind::leave, .who = static_cast<visit*>(&r)});
 }
 
+void chain_sections::chain_joined(request& r, std::size_t index) {
+    auto& v = static_cast<visit&>(r);
+    under_way().steps.push_back(
+        {.what = step::kind::chain_joins, .limiter = v.named[index], .who = &v});
+}
+
+void chain_sections::chain_left(request& r, std::size_t index) {
+    auto& v = static_cast<visit&>(r);
+    if (std::exchange(granted_elsewhere_, nullptr) == &v)
+        return;
+    under_way().steps.push_back(
+        {.what = step::kind::chain_leaves, .limiter = v.named[index], .who = &v});
+}
+
+void chain_sections::chain_granted_elsewhere(request& r, std::size_t index) {
+    auto& v = static_cast<visit&>(r);
+    auto& steps = under_way().steps;
+    if (steps.empty() || steps.back().what != step::kind::chain_joins || steps.back().who != &v ||
+        steps.back().limiter != v.named[index])
+        violated(invariant::order, name(v) + " is granted in a queue, and has not joined it");
+    steps.pop_back();
+    granted_elsewhere_ = &v;
+}
+
 chain_section& chain_sections::under_way() {
     auto const it = open_.find(threads_.running());
     if (it == open_.end() || it->second.heard)

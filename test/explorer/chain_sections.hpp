@@ -6,6 +6,7 @@
 #include "scenario.hpp"
 #include "simulation.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -18,7 +19,15 @@ namespace explorer {
 struct chain_section {
     // One observed event of the section.
     struct step {
-        enum class kind : std::uint8_t { take, configure, join, serve, leave };
+        enum class kind : std::uint8_t {
+            take,
+            configure,
+            join,
+            serve,
+            leave,
+            chain_joins,
+            chain_leaves
+        };
 
         kind what = kind::take;
         ticket taken = 0;
@@ -54,11 +63,15 @@ public:
     [[nodiscard]] ticket inner(ticket t) const { return inner_.at(t); }
     void configured(int limiter, rule const& next, time_point now);
 
-    // Events of a queue, which holds plain requests.
+    // Events of a queue, which holds plain requests. An order that ranks chains holds chains, too.
 
     void joined(request& r);
     void served(request& r, call const&);
     void left(request& r, call const&);
+    void chain_joined(request& r, std::size_t index);
+    void chain_left(request& r, std::size_t index);
+    /// The chain that has just joined is granted there, and leaves next.
+    void chain_granted_elsewhere(request& r, std::size_t index);
 
     // Events of a lock.
 
@@ -82,6 +95,7 @@ private:
     [[nodiscard]] chain_section& under_way();
 
     scheduler const& threads_;
+    visit* granted_elsewhere_ = nullptr;  // a chain whose next departure was announced
     std::map<ticket, ticket> inner_;
     ticket last_ticket_ = 0;
     std::map<simulated_thread const*, open_section> open_;

@@ -16,7 +16,8 @@ bool visit::asks_for_nothing() const noexcept {
 }
 
 weir::request visit::asked_of(int limiter) const {
-    return is_chain ? weir::request(asks_of[static_cast<std::size_t>(limiter)]) : asks_for();
+    return is_chain ? weir::request(asks_of[static_cast<std::size_t>(limiter)], ranked)
+                    : asks_for();
 }
 
 std::string name(visit const& v) {

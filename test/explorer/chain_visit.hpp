@@ -26,6 +26,7 @@ struct visit : request {
     std::vector<int> named;  // limiters
     of_each_limiter<amount> asks_of{};
     bool is_chain = false;
+    weir::standing ranked;         // of a chain
     bool lives_elsewhere = false;  // its handler
     weir::chain_options options;
 
@@ -41,7 +42,7 @@ struct visit : request {
 
     [[nodiscard]] bool names(int limiter) const noexcept;
     [[nodiscard]] bool asks_for_nothing() const noexcept;
-    /// Returns the request at the queue of a limiter: a chain has neither class nor key there.
+    /// Returns the request at the queue of a limiter.
     [[nodiscard]] weir::request asked_of(int limiter) const;
 };
 

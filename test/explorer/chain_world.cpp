@@ -209,7 +209,10 @@ private:
             std::vector<weir::detail::chain_member*> members;
             for (auto const i : named_by(a.key))
                 members.push_back(
-                    links_.emplace_back(all.link(i, counts[static_cast<std::size_t>(i)])).get());
+                    links_
+                        .emplace_back(
+                            all.link(i, {counts[static_cast<std::size_t>(i)], all.standing_of(a)}))
+                        .get());
             used = fill(places_, members);
         }
         /// Ends the request: releases the limiters.
@@ -446,6 +449,12 @@ private:
         }
         return counts;
     }
+    // Returns the standing that a chain names. Partitions of chains are left to unit tests.
+    [[nodiscard]] weir::standing standing_of(action const& a) const {
+        auto const order = world_.what.queueing.order;
+        bool const ranks = order == weir::queue_order::priority || order == weir::queue_order::fair;
+        return ranks ? a.how : weir::standing();
+    }
     static weir::chain_options options_of_chain(action const& a) {
         return {.passes = 1 + static_cast<int>(a.lives), .reserve_for = duration(10)};
     }
@@ -485,7 +494,8 @@ private:
             ->with(by_kind{[&](plain_core& c) { return f(c); },
                            [&](keyed_core& c) { return f(c, look_up(limiter)); }});
     }
-    [[nodiscard]] std::shared_ptr<weir::detail::chain_member> link(int limiter, amount n) const {
+    [[nodiscard]] std::shared_ptr<weir::detail::chain_member> link(int limiter,
+                                                                   weir::request const& n) const {
         using weir::detail::chain_link;
         auto const& at = core_at(core_of_limiter(layout_, limiter));
         auto const make = [&]<class... Who>(auto& c, Who... who) {
@@ -545,6 +555,7 @@ private:
         }
         auto& v = oracle_.asks(caller, by, a, std::move(named), counts);
         v.is_chain = by != visit::way::charges && is_chain(a);
+        v.ranked = standing_of(a);
         v.options = options_of_chain(a);
         v.lives_elsewhere = a.lives == action::abode::elsewhere;
         return v;

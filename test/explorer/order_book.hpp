@@ -51,10 +51,32 @@ public:
     void took(std::uint64_t key, amount n) { shares_.take(key, n); }
     void came_home(std::uint64_t key, amount n) { shares_.give_back(key, n); }
 
-    void joined(std::uint64_t number, time_point since, weir::request const& r) {
-        line_.push_back({number, since, r.priority(), r.count()});
-        fair_.join(static_cast<int>(number), r, since);
+    /// Returns whether a chain has its standing in the line, and is not beside it.
+    [[nodiscard]] bool ranks_chains() const noexcept {
+        return order_ == weir::queue_order::priority || order_ == weir::queue_order::fair;
+    }
+
+    void joined(std::uint64_t number, time_point since, weir::request const& r,
+                bool is_chain = false) {
+        line_.insert(std::ranges::upper_bound(line_, number, {}, &place::number),
+                     {number, since, r.priority(), r.count(), is_chain});
+        fair_.join(static_cast<int>(number), r, since, is_chain);
         shares_.join(static_cast<int>(number), r.flow(), r.count());
+    }
+    [[nodiscard]] bool has(std::uint64_t number) const {
+        return std::ranges::count(line_, number, &place::number) != 0;
+    }
+    /// A chain is granted, which need not be the next request.
+    void served_chain(std::uint64_t number, amount n) {
+        fair_.grant_to(static_cast<int>(number), n);
+        forget(number);
+    }
+    /// Returns whether a chain that is elsewhere would be next.
+    [[nodiscard]] bool would_be_next(std::uint64_t number, time_point since,
+                                     weir::request const& r) const {
+        auto with = *this;
+        with.joined(number, since, r, true);
+        return with.next() == number;
     }
     void served(std::uint64_t number) {
         if (order_ == weir::queue_order::fair)
@@ -64,6 +86,8 @@ public:
         forget(number);
     }
     void left(std::uint64_t number) {
+        if (!has(number))
+            return;  // a chain that was granted
         fair_.leave(static_cast<int>(number));
         forget(number);
     }
@@ -128,6 +152,8 @@ public:
         auto const& one = *std::ranges::find(line_, number, &place::number);
         return one.priority >= asked.priority() &&
                std::ranges::none_of(others.line_, [&](place const& third) {
+                   if (third.is_chain)
+                       return false;
                    return third.priority > one.priority ||
                           (third.priority == one.priority && third.number < one.number);
                });
@@ -140,7 +166,7 @@ public:
             return fair_.somebody_makes_way(r);
         if (order_ == weir::queue_order::priority)
             return std::ranges::any_of(line_, [&](place const& one) {
-                return one.priority >= r.priority();
+                return !one.is_chain && one.priority >= r.priority();
             });
         return !line_.empty();
     }
@@ -189,6 +215,7 @@ private:
         time_point since;
         int priority;
         weir::amount count;
+        bool is_chain;
     };
 
     [[nodiscard]] bool goes_first(place const& older, int priority, time_point since) const {

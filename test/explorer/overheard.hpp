@@ -190,6 +190,7 @@ private:
 template <auto judge>
 class overheard_queue : public weir::detail::any_queue {
     using op = weir::detail::operation;
+    using entry = weir::detail::chain_entry;
 
 public:
     using any_queue::any_queue;
@@ -212,6 +213,25 @@ public:
             judge().served(asked(one), simulation::current().calling());
         }
         any_queue::grant(one, n, now);
+    }
+    void push_chain(entry& e) noexcept {
+        any_queue::push_chain(e);
+        simulation::unfailing const ours;
+        judge().chain_joined(asked(*e.op), e.index);
+    }
+    void erase_chain(entry& e) noexcept {
+        {
+            simulation::unfailing const ours;
+            judge().chain_left(asked(*e.op), e.index);
+        }
+        any_queue::erase_chain(e);
+    }
+    void grant_chain(entry& e, time_point now) noexcept {
+        if (!e.in_queue) {  // it joins for its grant alone
+            simulation::unfailing const ours;
+            judge().chain_granted_elsewhere(asked(*e.op), e.index);
+        }
+        any_queue::grant_chain(e, now);
     }
 
 private:

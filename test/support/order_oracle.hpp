@@ -31,11 +31,14 @@ class fair_oracle {
 public:
     explicit fair_oracle(weir::duration ageing = std::chrono::seconds(1)) : ageing_(ageing) {}
 
-    void join(int request, weir::request const& r, weir::time_point since) {
+    /// A chain that comes back joins in the position of its arrival. Requests are numbered in order of arrival.
+    void join(int request, weir::request const& r, weir::time_point since, bool is_chain = false) {
         auto const of = flow(r.priority(), r.flow());
         if (!starts_.contains(of))
             starts_[of] = {times_[of.first], ++turns_};
-        line_.push_back({request, of, r.count(), r.weight(), since});
+        auto const later =
+            std::ranges::find_if(line_, [&](waiter const& one) { return one.request > request; });
+        line_.insert(later, {request, of, r.count(), r.weight(), since, is_chain});
     }
 
     /// Removes a request without a grant.
@@ -45,8 +48,10 @@ public:
     }
 
     /// Removes the next request with a grant of `n` permits.
-    void grant(amount n) {
-        auto const one = *next_of_all();
+    void grant(amount n) { grant_to(next(), n); }
+    /// Removes any request with a grant of `n` permits.
+    void grant_to(int request, amount n) {
+        auto const one = *std::ranges::find(line_, request, &waiter::request);
         auto& own = starts_[one.of];
         own = {own.start + fraction(n, one.weight), ++turns_};
         times_[one.of.first] = std::max(times_[one.of.first], own.start);
@@ -64,21 +69,21 @@ public:
     /// Returns whether any request may be dropped for such a newcomer.
     [[nodiscard]] bool somebody_makes_way(weir::request const& r) const {
         return std::ranges::any_of(line_, [&](waiter const& one) {
-            return one.of.first >= r.priority();
+            return !one.is_chain && one.of.first >= r.priority();
         });
     }
-    /// Returns whether this request may be dropped for a newcomer.
+    /// Returns whether this request may be dropped for a newcomer. Chains count for their flows, and are not dropped.
     [[nodiscard]] bool may_make_way(int request, weir::request const& r) const {
         auto const of = std::ranges::find(line_, request, &waiter::request)->of;
         int last = 0;
         fraction most = 0;
         for (auto const& one : line_)
-            last = std::max(last, one.of.first);
+            last = one.is_chain ? last : std::max(last, one.of.first);
         for (auto const& one : line_) {
-            if (one.of.first == last)
+            if (!one.is_chain && one.of.first == last)
                 most = std::max(most, asked(one.of));
         }
-        return of.first == last && last >= r.priority() && first_of(of).request == request &&
+        return of.first == last && last >= r.priority() && dropped_first(of).request == request &&
                2 * asked(of) > most;
     }
     /// Returns at most how many permits are certain to be granted before a newcomer.
@@ -109,6 +114,7 @@ private:
         amount n;
         int weight;
         weir::time_point since;
+        bool is_chain;
     };
     struct account {
         fraction start = 0;
@@ -117,6 +123,11 @@ private:
 
     [[nodiscard]] waiter const& first_of(flow const& of) const {
         return *std::ranges::find(line_, of, &waiter::of);
+    }
+    [[nodiscard]] waiter const& dropped_first(flow const& of) const {
+        return *std::ranges::find_if(line_, [&](waiter const& one) {
+            return one.of == of && !one.is_chain;
+        });
     }
     [[nodiscard]] fraction tag(waiter const& first) const {
         return starts_.at(first.of).start + fraction(first.n, first.weight);
@@ -129,7 +140,7 @@ private:
         amount sum = 0;
         for (auto const& one : line_)
             sum += one.of == of ? one.n : 0;
-        return fraction(sum, first_of(of).weight);
+        return fraction(sum, dropped_first(of).weight);
     }
     [[nodiscard]] std::optional<waiter> next_of(int of) const {
         std::optional<waiter> next;

@@ -14,13 +14,14 @@ namespace weir::inline v0_2::detail {
 struct ageing {
     duration step{};
 
-    [[nodiscard]] bool goes_before(operation const& a, operation const& b) const noexcept {
+    [[nodiscard]] bool goes_before(queued_request const& a,
+                                   queued_request const& b) const noexcept {
         auto const one = effective_arrival(a.since, a.priority);
         auto const other = effective_arrival(b.since, b.priority);
         return one != other ? one < other : a.number < b.number;
     }
     /// Returns whether `op` goes before a request that arrives at `now`.
-    [[nodiscard]] bool goes_before(operation const& op, request const& r,
+    [[nodiscard]] bool goes_before(queued_request const& op, request const& r,
                                    time_point now) const noexcept {
         return effective_arrival(op.since, op.priority) <= effective_arrival(now, r.priority());
     }

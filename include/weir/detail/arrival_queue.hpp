@@ -7,6 +7,8 @@
 
 namespace weir::inline v0_2::detail {
 
+struct chain_entry;
+
 /// Holds operations in their order of arrival; a rule of `order` selects the next one. This table is the contract of a
 /// queue. A newcomer is a request that is not in the queue yet.
 ///
@@ -23,7 +25,7 @@ namespace weir::inline v0_2::detail {
 /// | `q.erase(op)`         | remove `op`, at any position                                               |
 /// | `q.replace(op, by)`   | put `by`, which makes an equal request, in the position of `op`            |
 /// | `q.grant(op, n, now)` | record that `op`, which is `next`, is granted `n`; `erase(op)` follows     |
-/// | `q.next(now)`         | the operation to serve next, or null; no other one is served before it     |
+/// | `q.next(now)`         | the request to serve next, or null; no other one is served before it       |
 /// | `q.oldest()`          | the operation that has waited longest, or null                             |
 /// | `q.after(op)`         | the operation that arrived next after `op`, or null                        |
 /// | `q.bars(r, now)`      | whether an operation in the queue, which is not empty, goes before a       |
@@ -37,7 +39,22 @@ namespace weir::inline v0_2::detail {
 /// |                       | stays in the queue                                                         |
 /// | `q.next_event(now)`   | when the order itself has something to do, `never` if it has nothing       |
 ///
-/// A queue owns no operation. Only `check`, `check_change` and `prepare` throw, and only `prepare` allocates.
+/// An order that obeys the standing of chains also has these. `next`, `bars` and `ahead_of_new` then include the chains
+/// in the queue, and `makes_way` does not. In other orders chains are beside the queue.
+///
+/// | expression               | required effect or result                                               |
+/// |--------------------------|-------------------------------------------------------------------------|
+/// | `q.ranks_chains()`       | whether it has them. Constant while a chain is prepared                 |
+/// | `q.prepare_chain(e)`     | reserve the memory that `e` needs to join, at any number of later times.|
+/// |                          | May throw, without effect                                               |
+/// | `q.forget_chain(e)`      | release that memory, while `e` is not in the queue                      |
+/// | `q.push_chain(e)`        | insert `e` in the position of its arrival                               |
+/// | `q.erase_chain(e)`       | remove `e`                                                              |
+/// | `q.grant_chain(e, now)`  | record that `e`, in the queue, is granted; `erase_chain(e)` follows     |
+/// | `q.would_be_next(e, now)`| whether `e`, which is not in the queue, would be next if it were        |
+///
+/// A queue owns no operation. Only `check`, `check_change` and the functions that prepare throw, and only the latter
+/// allocate.
 template <class Order>
 class arrival_queue {
 public:
@@ -111,5 +128,9 @@ private:
 };
 
 using fifo = arrival_queue<order::fifo>;
+
+/// An order that obeys the standing of chains.
+template <class Queue>
+concept chain_ranking_queue = requires(Queue& q, chain_entry& e) { q.push_chain(e); };
 
 }  // namespace weir::inline v0_2::detail

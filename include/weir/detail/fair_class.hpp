@@ -1,6 +1,8 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/detail/chain/line.hpp>
+#include <weir/detail/chain/operation.hpp>
 #include <weir/detail/key_tree.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
@@ -11,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace weir::inline v0_2::detail {
@@ -25,15 +28,61 @@ struct by_asked;
 
 /// The waiting requests of one flow in one class. 104 bytes.
 struct fair_group : key_tree_hook<fair_group>, list_hook<by_asked> {
-    list<operation, in_group> line;
-    packed_fair_tag tag = 0;  // of the first request
-    std::uint64_t turn = 0;   // the number of its last grant, or of its arrival
+    list<operation, in_group> line;  // without its chains, which the class keeps
+    packed_fair_tag tag = 0;         // of the first request
+    std::uint64_t turn = 0;          // the number of its last grant, or of its arrival
     amount asked = 0;
     std::uint32_t at = 0;   // its position in the heap
     std::uint8_t size = 0;  // the index of its list in `fair_class`; 0: in none
+    bool has_chains = false;
 };
 
-/// The flows that wait in one class, and their turns. It owns the groups, not the operations.
+/// Groups that no flow uses. Each chain that may join later has one here, or is in a flow of chains alone.
+class spare_groups {
+public:
+    spare_groups() = default;
+    spare_groups(spare_groups const&) = delete;
+    spare_groups& operator=(spare_groups const&) = delete;
+    ~spare_groups() { keep(0); }
+
+    /// Reserves the memory for one more flow, beside the flows of the chains. May throw.
+    void prepare() {
+        while (size_ <= chains_)
+            put(std::make_unique<fair_group>());
+    }
+    void add_chain() noexcept { ++chains_; }
+    void remove_chain() noexcept {
+        --chains_;
+        keep(chains_ + 1);
+    }
+
+    [[nodiscard]] std::unique_ptr<fair_group> take() noexcept {
+        --size_;
+        return std::unique_ptr<fair_group>(&all_.pop_front());
+    }
+    void put_back(std::unique_ptr<fair_group> group) noexcept {
+        if (group)
+            put(std::move(group));
+        keep(chains_ + 1);
+    }
+
+private:
+    void put(std::unique_ptr<fair_group> group) noexcept {
+        all_.push_back(*group.release());
+        ++size_;
+    }
+    void keep(std::size_t most) noexcept {
+        while (size_ > most)
+            static_cast<void>(take());
+    }
+
+    list<fair_group, by_asked> all_;
+    std::size_t size_ = 0;
+    std::size_t chains_ = 0;
+};
+
+/// The flows that wait in one class, and their turns. It owns the groups, not the requests. A chain is a request of its
+/// flow, in the position of its arrival.
 ///
 /// Each flow has a tag: its start, plus the permits of its first request divided by its weight. The flow with the least
 /// tag is next; of equals, the one that was granted permits, or began to wait, longest ago. After a grant the flow
@@ -54,65 +103,94 @@ public:
             delete one;
     }
 
-    /// Reserves the memory for one more flow. May throw.
+    /// Reserves the memory for one more flow, beside the flows of the chains. May throw.
     void prepare() {
-        if (turns_.size() == turns_.capacity())
-            turns_.reserve(2 * turns_.size() + kept_places);
+        auto const needed = turns_.size() + chains_to_come_ + 1;
+        if (needed > turns_.capacity())
+            turns_.reserve(turns_.size() + std::max(needed, kept_places));
+    }
+    void add_chain() noexcept { ++chains_to_come_; }
+    void remove_chain() noexcept {
+        --chains_to_come_;
+        release_memory();
     }
 
-    /// Appends `op` to its flow. Takes `spare` if the flow does not wait yet.
-    void push(operation& op, std::unique_ptr<fair_group>& spare) noexcept {
-        auto* own = groups_.find(op.flow);
-        bool const begins = !own;
-        if (begins) {
-            own = spare.release();
-            own->key = op.flow;
+    /// Adds `one` to its flow. Takes a group from `spare` if the flow does not wait yet.
+    void push(queued_request& one, spare_groups& spare) noexcept {
+        auto* own = groups_.find(one.flow);
+        queued_request* const before = own ? &first(*own) : nullptr;
+        if (!own) {
+            own = spare.take().release();
+            own->key = one.flow;
             groups_.insert(*own);
         }
-        own->line.push_back(op);
-        op.group = own;
-        own->asked += op.count;
-        if (begins)
-            begin(*own, op);
+        link(*own, one);
+        one.group = own;
+        own->asked += one.count;
+        if (!before) {
+            begin(*own, one);
+        } else if (one.number < before->number) {  // a chain that arrived first and comes back
+            heads_ -= before->count;
+            follow(*own, *before, one);
+        }
         sort_in(*own);
     }
 
-    /// Removes `op`. Returns its group if no request of the flow is left.
-    [[nodiscard]] std::unique_ptr<fair_group> erase(operation& op) noexcept {
-        auto& own = *op.group;
-        op.flow = own.key;
-        bool const is_first = &own.line.front() == &op;
-        static_cast<list_hook<in_group>&>(op).unlink();
-        own.asked -= op.count;
-        if (is_first)
-            heads_ -= op.count;
-        if (own.line.empty()) {
+    /// Removes `one`. Returns its group if no request of the flow is left.
+    [[nodiscard]] std::unique_ptr<fair_group> erase(queued_request& one) noexcept {
+        auto& own = *one.group;
+        bool const was_first = &one == &first(own);
+        unlink(own, one);
+        own.asked -= one.count;
+        if (was_first)
+            heads_ -= one.count;
+        if (own.line.empty() && !own.has_chains) {
             end(own);
             return std::unique_ptr<fair_group>(&own);
         }
-        if (is_first) {
-            own.tag -= cost(op, op.count);
-            comes_first(own, own.line.front());
-            sift_up(own.at);
-            sift_down(own.at);
-        }
+        if (was_first)
+            follow(own, one, first(own));
         sort_in(own);
         return nullptr;
     }
 
-    /// Records a grant of `n` permits to the first request of a group, which is erased next.
-    void grant(operation const& op, amount n) noexcept {
-        auto& own = *op.group;
-        auto const start = own.tag - cost(op, op.count) + cost(op, n);
+    /// Records a grant of `n` permits to a request, which is erased next. It is the first of its flow, except for a
+    /// chain that reserves its limiters.
+    void grant(queued_request const& one, amount n) noexcept {
+        auto& own = *one.group;
+        auto const& head = first(own);
+        auto const start = own.tag - cost(head, head.count) + cost(one, n);
         if (is_less(time_, start))
             time_ = start;
-        own.tag = start + cost(op, op.count);  // which `erase` subtracts
+        own.tag = start + cost(head, head.count);  // which `erase` subtracts
         own.turn = ++last_turn_;
+        if (&head != &one)
+            sift_down(own.at);
     }
 
     [[nodiscard]] bool empty() const noexcept { return turns_.empty(); }
     /// The next request. Call it only while a request waits.
-    [[nodiscard]] operation& next() const noexcept { return turns_.front()->line.front(); }
+    [[nodiscard]] queued_request& next() const noexcept { return first(*turns_.front()); }
+    /// Returns whether a chain that is not here would be the next request of this class if it were.
+    [[nodiscard]] bool would_be_next(chain_entry const& e) const noexcept {
+        auto const* const own = groups_.find(e.how.flow);
+        auto tag = time_ + cost(e, e.count);
+        if (own) {
+            auto const& head = first(*own);
+            if (head.number < e.number)
+                return false;
+            tag = own->tag - cost(head, head.count) + cost(e, e.count);
+        }
+        auto const turn = own ? own->turn : last_turn_ + 1;
+        // The least of the other flows is at the top of the heap, or right below its own flow.
+        auto const is_first = [&](std::size_t place) {
+            if (place >= turns_.size())
+                return true;
+            auto const& other = *turns_[place];
+            return tag != other.tag ? is_less(tag, other.tag) : turn < other.turn;
+        };
+        return own && own->at == 0 ? is_first(1) && is_first(2) : is_first(0);
+    }
 
     /// Returns how many permits are certain to be granted before a newcomer of this class, if no request leaves: all
     /// that its flow asks for; or, if the flow does not wait, the first requests of flows with lesser or equal tags. It
@@ -130,9 +208,10 @@ public:
     }
 
     /// Returns the group whose flow asks for the most permits, divided by the weight of its oldest request, to within a
-    /// factor of 2. Call it only while a request waits.
-    [[nodiscard]] fair_group& largest() const noexcept {
-        return by_size_[static_cast<std::size_t>(std::bit_width(used_sizes_)) - 1].front();
+    /// factor of 2; chains count, but a flow of chains alone is left out. Returns null if there is none.
+    [[nodiscard]] fair_group* largest() const noexcept {
+        auto const size = static_cast<std::size_t>(std::bit_width(used_sizes_));
+        return size == 0 ? nullptr : &by_size_[size - 1].front();
     }
 
 private:
@@ -152,7 +231,31 @@ private:
         return a.tag != b.tag ? is_less(a.tag, b.tag) : a.turn < b.turn;
     }
 
-    void begin(fair_group& own, operation const& first) noexcept {
+    // The requests of a group.
+
+    [[nodiscard]] queued_request& first(fair_group const& own) const noexcept {
+        if (!own.has_chains) [[likely]]
+            return own.line.front();
+        auto& chain = *chains_.first(own.key);
+        if (own.line.empty() || chain.number < own.line.front().number)
+            return chain;
+        return own.line.front();
+    }
+    void link(fair_group& own, queued_request& one) noexcept {
+        if (!one.is_chain())
+            return own.line.push_back(static_cast<operation&>(one));
+        chains_.insert(static_cast<chain_entry&>(one), own.key);
+        own.has_chains = true;
+    }
+    void unlink(fair_group& own, queued_request& one) noexcept {
+        one.flow = own.key;
+        if (!one.is_chain())
+            return static_cast<list_hook<in_group>&>(static_cast<operation&>(one)).unlink();
+        chains_.erase(static_cast<chain_entry&>(one));
+        own.has_chains = chains_.first(own.key) != nullptr;
+    }
+
+    void begin(fair_group& own, queued_request const& first) noexcept {
         own.tag = time_;
         own.turn = ++last_turn_;
         comes_first(own, first);
@@ -161,11 +264,19 @@ private:
         sift_up(own.at);
     }
     // Adds the first request to the tag of its group, which has been the start until now.
-    void comes_first(fair_group& own, operation const& first) noexcept {
+    void comes_first(fair_group& own, queued_request const& first) noexcept {
         auto const more = cost(first, first.count);
         own.tag += more;
         heads_ += first.count;
         largest_ = std::max(largest_, more);
+    }
+    // Replaces the first request in the tag.
+    void follow(fair_group& own, queued_request const& before,
+                queued_request const& next) noexcept {
+        own.tag -= cost(before, before.count);
+        comes_first(own, next);
+        sift_up(own.at);
+        sift_down(own.at);
     }
     void end(fair_group& own) noexcept {
         sort_in(own);
@@ -177,10 +288,12 @@ private:
             sift_up(last->at);
             sift_down(last->at);
         }
-        if (!turns_.empty())
-            return;
-        largest_ = 0;
-        if (turns_.capacity() > kept_places)
+        if (turns_.empty())
+            largest_ = 0;
+        release_memory();
+    }
+    void release_memory() noexcept {
+        if (turns_.empty() && chains_to_come_ == 0 && turns_.capacity() > kept_places)
             std::vector<fair_group*>().swap(turns_);
     }
 
@@ -215,7 +328,7 @@ private:
         if (place >= turns_.size() || is_less(before, turns_[place]->tag) || budget == 0)
             return;
         --budget;
-        sum += turns_[place]->line.front().count;
+        sum += first(*turns_[place]).count;
         add_heads(2 * place + 1, before, budget, sum);
         add_heads(2 * place + 2, before, budget, sum);
     }
@@ -249,6 +362,8 @@ private:
     }
 
     key_tree<fair_group> groups_;
+    chain_groups chains_;             // by flow
+    std::size_t chains_to_come_ = 0;  // the chains that may join at any time
     std::vector<fair_group*> turns_;  // a binary heap: the first is next
     fair_tag time_ = 0;
     std::uint64_t last_turn_ = 0;

@@ -2,6 +2,7 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/ageing.hpp>
+#include <weir/detail/chain/operation.hpp>
 #include <weir/detail/fair_class.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
@@ -12,7 +13,6 @@
 #include <bit>
 #include <cstddef>
 #include <memory>
-#include <utility>
 
 namespace weir::inline v0_2::detail {
 
@@ -33,27 +33,14 @@ public:
     }
 
     void configure(queue_options const& options) noexcept { ageing_.step = options.ageing; }
-    void prepare(operation const& op) {
-        auto& own = classes_[op.priority];
-        if (!own)
-            own = std::make_unique<fair_class>();
-        own->prepare();
-        if (!spare_)
-            spare_ = std::make_unique<fair_group>();
-    }
+    void prepare(operation const& op) { prepare_one(op); }
     void push(operation& op) noexcept {
         line_.push_back(op);
-        classes_[op.priority]->push(op, spare_);
-        waiting_ |= 1U << op.priority;
+        join(op);
     }
     void erase(operation& op) noexcept {
         static_cast<list_hook<in_line>&>(op).unlink();
-        auto& own = *classes_[op.priority];
-        auto gone = own.erase(op);
-        if (gone && !spare_)
-            spare_ = std::move(gone);
-        if (own.empty())
-            waiting_ &= ~(1U << op.priority);
+        leave(op);
     }
     static void replace(operation& op, operation& by) noexcept {
         by.group = op.group;
@@ -64,9 +51,35 @@ public:
         classes_[op.priority]->grant(op, n);
     }
 
-    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
-    [[nodiscard]] operation* next(time_point) const noexcept {
-        operation* next = nullptr;
+    [[nodiscard]] static bool ranks_chains() noexcept { return true; }
+    void prepare_chain(chain_entry const& e) {
+        prepare_one(e);
+        classes_[e.priority]->add_chain();
+        spare_.add_chain();
+    }
+    void forget_chain(chain_entry const& e) noexcept {
+        classes_[e.priority]->remove_chain();
+        spare_.remove_chain();
+    }
+    void push_chain(chain_entry& e) noexcept { join(e); }
+    void erase_chain(chain_entry& e) noexcept { leave(e); }
+    void grant_chain(chain_entry const& e, time_point) noexcept {
+        classes_[e.priority]->grant(e, e.count);
+    }
+    [[nodiscard]] bool would_be_next(chain_entry const& e, time_point) const noexcept {
+        for (auto left = waiting_; left != 0; left &= left - 1) {
+            auto const c = static_cast<std::size_t>(std::countr_zero(left));
+            bool const is_first = c == e.priority ? classes_[c]->would_be_next(e)
+                                                  : ageing_.goes_before(e, classes_[c]->next());
+            if (!is_first)
+                return false;
+        }
+        return true;
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return waiting_ == 0; }
+    [[nodiscard]] queued_request* next(time_point) const noexcept {
+        queued_request* next = nullptr;
         for (auto left = waiting_; left != 0; left &= left - 1) {
             auto& first = classes_[static_cast<std::size_t>(std::countr_zero(left))]->next();
             if (!next || ageing_.goes_before(first, *next))
@@ -92,20 +105,42 @@ public:
     [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
         if (previous)
             return previous->group->line.after(*previous);
-        int const last = static_cast<int>(std::bit_width(waiting_)) - 1;
-        return last < r.priority()
-                   ? nullptr
-                   : &classes_[static_cast<std::size_t>(last)]->largest().line.front();
+        for (int c = last_priority; c >= r.priority(); --c) {
+            auto const bit = static_cast<std::size_t>(c);
+            if ((waiting_ >> bit & 1) == 0)
+                continue;
+            if (auto* const largest = classes_[bit]->largest())
+                return &largest->line.front();
+        }
+        return nullptr;
     }
     [[nodiscard]] static operation* shed(time_point) noexcept { return nullptr; }
     [[nodiscard]] static time_point next_event(time_point) noexcept { return never; }
 
 private:
+    void prepare_one(queued_request const& one) {
+        auto& own = classes_[one.priority];
+        if (!own)
+            own = std::make_unique<fair_class>();
+        own->prepare();
+        spare_.prepare();
+    }
+    void join(queued_request& one) noexcept {
+        classes_[one.priority]->push(one, spare_);
+        waiting_ |= 1U << one.priority;
+    }
+    void leave(queued_request& one) noexcept {
+        auto& own = *classes_[one.priority];
+        spare_.put_back(own.erase(one));
+        if (own.empty())
+            waiting_ &= ~(1U << one.priority);
+    }
+
     list<operation, in_line> line_;
     std::array<std::unique_ptr<fair_class>, last_priority + 1> classes_;
     unsigned waiting_ = 0;  // the bits of the classes that wait
     ageing ageing_;
-    std::unique_ptr<fair_group> spare_;
+    spare_groups spare_;
 };
 
 }  // namespace weir::inline v0_2::detail

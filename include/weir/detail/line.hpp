@@ -13,14 +13,16 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace weir::inline v0_2::detail {
 
-/// The operations that wait for permits of one policy or key, in the order of a queue. Beside the queue it holds the
-/// chains that stand here: each goes before all requests that arrived after it. It also holds the state of the sweep
-/// that walks through them. It owns no operation and makes no decision.
+/// The operations and chains that wait for permits of one policy or key, in the order of a queue. In an order that ranks
+/// chains, a chain that stands here is a request of its standing. In any other order it goes before all requests that
+/// arrived after it; so does, in every order, a chain that reserves its limiters. The line also holds the state of the
+/// sweep that walks through the requests. It owns no operation and makes no decision.
 template <class Queue>
 class line {
 public:
@@ -61,50 +63,102 @@ public:
 
     // Chains.
 
-    /// Prepares for chains, and adds the chains that are called here to `calls`. Call it before the first waits. May
+    /// Prepares for a chain, and adds the chains that are called here to `calls`. Call it before the chain waits. May
     /// throw.
-    void prepare_chains(call_list& calls) {
+    void prepare(chain_entry& e, call_list& calls) {
         if (!chains_)
             chains_ = std::make_unique<chain_line>(calls);
+        if constexpr (may_rank)
+            queue_.prepare_chain(e);
+        e.is_prepared = true;
+    }
+    /// Ends what `prepare` began, if it did.
+    void forget(chain_entry& e) noexcept {
+        if (!std::exchange(e.is_prepared, false))
+            return;
+        if constexpr (may_rank)
+            queue_.forget_chain(e);
     }
     /// Null until the first chain waits.
     [[nodiscard]] chain_line* chains() const noexcept { return chains_.get(); }
     [[nodiscard]] bool has_chains() const noexcept { return chains_ && !chains_->empty(); }
 
     void enter_queue(chain_entry& e) noexcept {
+        if constexpr (may_rank) {
+            if (queue_.ranks_chains())
+                queue_.push_chain(e);
+        }
         chains_->enter_queue(e);
         grow(e.count);
     }
     void leave_queue(chain_entry& e) noexcept {
+        if constexpr (may_rank) {
+            if (queue_.ranks_chains())
+                queue_.erase_chain(e);
+        }
         chains_->leave_queue(e);
         shrink(e.count);
     }
-    /// Returns the first chain that stands here, if it goes before `next`, which is the next operation of the queue
-    /// or null; otherwise null.
-    [[nodiscard]] chain_entry* chain_before(operation const* next) const noexcept {
+    /// Records a grant to a chain that waits, here or elsewhere.
+    void grant(chain_entry& e, time_point now) noexcept {
+        if constexpr (may_rank) {
+            if (!queue_.ranks_chains() || e.count == 0)
+                return;
+            if (!e.in_queue)
+                queue_.push_chain(e);
+            queue_.grant_chain(e, now);
+            if (!e.in_queue)
+                queue_.erase_chain(e);
+        }
+    }
+
+    /// Returns the request that is next, an operation or a chain, or null.
+    [[nodiscard]] queued_request* next(time_point now) const noexcept {
+        queued_request* const next = queue_.next(now);
         if (!chains_) [[likely]]
-            return nullptr;
-        chain_entry* const first = chains_->first();
-        return first && (!next || first->number < next->number) ? first : nullptr;
+            return next;
+        chain_entry* const chain = chain_by_arrival();
+        return chain && (!next || chain->number < next->number) ? chain : next;
     }
     /// The next request or chain of a line.
     struct first_request {
         amount count = 0;   // 0 if none waits
         bool held = false;  // it is a chain that was called or is ready: the line does not grant it
     };
-    [[nodiscard]] first_request first(time_point now) noexcept {
-        auto const* const next = queue_.next(now);
-        if (auto const* const chain = chain_before(next)) {
-            bool const is_called = chain->op->called.load(std::memory_order_relaxed);
-            return {chain->count, chain->ready || is_called};
-        }
-        return {next ? next->count : 0};
+    [[nodiscard]] first_request first(time_point now) const noexcept {
+        auto const* const first = next(now);
+        if (!first)
+            return {};
+        if (!first->is_chain())
+            return {first->count};
+        auto const& chain = static_cast<chain_entry const&>(*first);
+        bool const is_called = chain.op->called.load(std::memory_order_relaxed);
+        return {chain.count, chain.ready || is_called};
     }
     /// Returns whether no request goes before `e`, whether `e` stands here already or not.
-    [[nodiscard]] bool is_first(chain_entry const& e, time_point now) noexcept {
-        auto const* const first = chains_->first();
-        auto const* const next = queue_.next(now);
-        return (!first || first->number >= e.number) && (!next || e.number < next->number);
+    [[nodiscard]] bool is_first(chain_entry const& e, time_point now) const noexcept {
+        if (e.in_queue)
+            return next(now) == &e;
+        if constexpr (may_rank) {
+            if (queue_.ranks_chains()) {
+                auto const* const reserver = chain_by_arrival();
+                return (!reserver || reserver->number > e.number) && queue_.would_be_next(e, now);
+            }
+        }
+        auto const* const first = next(now);
+        return !first || e.number < first->number;
+    }
+    /// Returns whether a request here goes before a chain that arrives now. Without a rank it overtakes none.
+    [[nodiscard]] bool bars_chain(request const& r, time_point now) const noexcept {
+        return ranks_chains() ? bars(r, now) : !empty();
+    }
+    /// Returns when the request arrived that has waited longest, if one waits.
+    [[nodiscard]] std::optional<time_point> waits_since() const noexcept {
+        queued_request const* oldest = queue_.oldest();
+        chain_entry const* const chain = chains_ ? chains_->first() : nullptr;
+        if (chain && (!oldest || chain->number < oldest->number))
+            oldest = chain;
+        return oldest ? std::optional(oldest->since) : std::nullopt;
     }
 
     void configure(queue_options const& options) noexcept { queue_.configure(options); }
@@ -114,7 +168,6 @@ public:
     [[nodiscard]] shares_queue* accounts() noexcept { return accounts_of(queue_); }
     [[nodiscard]] shares_queue const* accounts() const noexcept { return accounts_of(queue_); }
 
-    [[nodiscard]] operation* next(time_point now) noexcept { return queue_.next(now); }
     [[nodiscard]] operation* oldest() const noexcept { return queue_.oldest(); }
     [[nodiscard]] operation* after(operation& op) const noexcept { return queue_.after(op); }
     [[nodiscard]] operation* shed(time_point now) noexcept { return queue_.shed(now); }
@@ -122,12 +175,13 @@ public:
         return queue_.next_event(now);
     }
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {
-        return size_ != 0 && (chain_before(nullptr) || queue_.bars(r, now));
+        return size_ != 0 && ((chains_ && chain_by_arrival()) || queue_.bars(r, now));
     }
     /// Returns whether operations are always served in order of arrival.
     [[nodiscard]] bool foresees() const noexcept { return queue_.foresees(); }
     [[nodiscard]] amount ahead_of_new(request const& r, time_point now) const noexcept {
-        return queue_.ahead_of_new(r, now) + (chains_ ? chains_->asked() : 0);
+        auto const ahead = queue_.ahead_of_new(r, now);
+        return chains_ && !ranks_chains() ? ahead + chains_->asked() : ahead;
     }
     [[nodiscard]] operation* makes_way(request const& r, operation* previous) const noexcept {
         return queue_.makes_way(r, previous);
@@ -163,6 +217,23 @@ public:
         0;  // the last event for all lines that was applied here: see `line_events`
 
 private:
+    static constexpr bool may_rank = chain_ranking_queue<Queue>;
+
+    [[nodiscard]] bool ranks_chains() const noexcept {
+        if constexpr (may_rank)
+            return queue_.ranks_chains();
+        else
+            return false;
+    }
+    // Returns the chain that stands here and goes before all requests that arrived after it, or null. Call it only if
+    // there is a `chain_line`.
+    [[nodiscard]] chain_entry* chain_by_arrival() const noexcept {
+        if (!ranks_chains())
+            return chains_->first();
+        auto* const reserver = chains_->reserver;
+        return reserver && reserver->in_queue ? reserver : nullptr;
+    }
+
     void grow(amount n) noexcept {
         ++size_;
         asked_ += n;

@@ -26,10 +26,9 @@ struct in_line;
 struct in_group;
 struct fair_group;
 
-/// A stored completion handler with the request that it waits for and, at the end, its outcome. The core owns it from
-/// the moment it is queued until it is posted. Derived classes know the handler.
-class operation : public list_hook<in_line>, public list_hook<in_group>, public wheel_hook {
-public:
+/// A request that waits, as an order sees it: an operation, or the entry of a chain.
+struct queued_request {
+    /// Where it waits.
     enum class place : std::uint8_t {
         nowhere,   // not yet, or no longer, in the waiting room
         queue,     // for permits
@@ -38,24 +37,47 @@ public:
         chained,   // for permits of several limiters, in the queue of one of them
     };
 
-    // The request.
     amount count = 0;
-    amount more = 0;  // above `count`, if they are available
     union {
         std::uint64_t flow = 0;
         fair_group* group;  // instead, while it is in a `fair_queue`
     };
-
-    // Kept by the waiting room, under the lock.
-    time_point since{};
+    time_point since{};        // the arrival
     std::uint64_t number = 0;  // in order of arrival
-    cancel_link* canceller = nullptr;
-    std::uint32_t seen_by_sweep = 0;  // the last sweep that examined it
-    bool cancelled = false;           // before it was queued
-    place at = place::nowhere;
     std::uint8_t priority : 3 = 0;
     std::uint8_t more_weight : 5 = 0;  // above the default
-    std::uint8_t account = 0;          // of a `shares_queue`
+    place at = place::nowhere;
+
+    [[nodiscard]] int weight() const noexcept { return more_weight + standing().weight; }
+    [[nodiscard]] bool is_chain() const noexcept { return at == place::chained; }
+
+    void take_standing(request const& r) noexcept {
+        flow = r.flow();
+        priority = r.priority() & last_priority;
+        more_weight = (r.weight() - standing().weight) & (max_weight - 1);
+    }
+
+protected:
+    queued_request() = default;
+    queued_request(queued_request const&) = delete;
+    queued_request& operator=(queued_request const&) = delete;
+    ~queued_request() = default;
+};
+
+/// A stored completion handler with the request that it waits for and, at the end, its outcome. The core owns it from
+/// the moment it is queued until it is posted. Derived classes know the handler.
+class operation
+    : public list_hook<in_line>,
+      public list_hook<in_group>,
+      public wheel_hook,
+      public queued_request {
+public:
+    // Kept by the waiting room, under the lock.
+    std::uint8_t account = 0;         // of a `shares_queue`
+    bool cancelled = false;           // before it was queued
+    std::uint32_t seen_by_sweep = 0;  // the last sweep that examined it
+    cancel_link* canceller = nullptr;
+    amount more = 0;  // of the request, above `count`, if they are available
 
     // The outcome for the handler.
     error_code error;
@@ -64,11 +86,8 @@ public:
     void ask_for(request const& r) noexcept {
         count = r.count();
         more = r.max() - r.count();
-        flow = r.flow();
-        priority = r.priority() & last_priority;
-        more_weight = (r.weight() - standing().weight) & (max_weight - 1);
+        take_standing(r);
     }
-    [[nodiscard]] int weight() const noexcept { return more_weight + standing().weight; }
     /// Call it only while the operation is in no queue.
     [[nodiscard]] request asked_for() const noexcept {
         return {count, {.priority = priority, .flow = flow, .weight = weight()}};

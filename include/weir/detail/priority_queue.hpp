@@ -2,6 +2,8 @@
 
 #include <weir/amount.hpp>
 #include <weir/detail/ageing.hpp>
+#include <weir/detail/chain/line.hpp>
+#include <weir/detail/chain/operation.hpp>
 #include <weir/detail/list.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/queue_options.hpp>
@@ -9,6 +11,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace weir::inline v0_2::detail {
 
@@ -44,12 +47,30 @@ public:
     }
     static void grant(operation&, amount, time_point) noexcept {}
 
-    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
-    [[nodiscard]] operation* next(time_point) const noexcept {
-        operation* next = nullptr;
-        for (auto const& one : classes_) {
-            if (!one.line.empty() && (!next || ageing_.goes_before(one.line.front(), *next)))
-                next = &one.line.front();
+    [[nodiscard]] static bool ranks_chains() noexcept { return true; }
+    static void prepare_chain(chain_entry const&) noexcept {}
+    static void forget_chain(chain_entry const&) noexcept {}
+    void push_chain(chain_entry& e) noexcept {
+        chains_.insert(e, e.priority);
+        classes_[e.priority].asked += e.count;
+    }
+    void erase_chain(chain_entry& e) noexcept {
+        chains_.erase(e);
+        classes_[e.priority].asked -= e.count;
+    }
+    static void grant_chain(chain_entry const&, time_point) noexcept {}
+    [[nodiscard]] bool would_be_next(chain_entry const& e, time_point now) const noexcept {
+        auto const* const first = next(now);
+        return !first || ageing_.goes_before(e, *first);
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return line_.empty() && chains_.empty(); }
+    [[nodiscard]] queued_request* next(time_point) const noexcept {
+        queued_request* next = nullptr;
+        for (int c = 0; c <= last_priority; ++c) {
+            auto* const first = first_of(c);
+            if (first && (!next || ageing_.goes_before(*first, *next)))
+                next = first;
         }
         return next;
     }
@@ -70,8 +91,9 @@ public:
             auto const& one = at(c);
             if (c <= r.priority())
                 ahead += one.asked;
-            else if (!one.line.empty() && ageing_.goes_before(one.line.front(), r, now))
-                ahead += one.line.front().count;
+            else if (auto const* const first = first_of(c);
+                     first && ageing_.goes_before(*first, r, now))
+                ahead += first->count;
         }
         return ahead;
     }
@@ -94,15 +116,25 @@ public:
 private:
     struct one_class {
         list<operation, in_group> line;
-        amount asked = 0;
+        amount asked = 0;  // by its chains, too
     };
 
     [[nodiscard]] one_class const& at(int c) const noexcept {
         return classes_[static_cast<std::size_t>(c)];
     }
 
+    [[nodiscard]] queued_request* first_of(int c) const noexcept {
+        auto const& line = at(c).line;
+        queued_request* const first = line.empty() ? nullptr : &line.front();
+        if (chains_.empty()) [[likely]]
+            return first;
+        queued_request* const chain = chains_.first(static_cast<std::uint64_t>(c));
+        return chain && (!first || chain->number < first->number) ? chain : first;
+    }
+
     list<operation, in_line> line_;
     std::array<one_class, last_priority + 1> classes_;
+    chain_groups chains_;  // by class
     ageing ageing_;
 };
 

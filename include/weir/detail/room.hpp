@@ -247,11 +247,8 @@ protected:
             return;
         to.waiting = l->size();
         to.waiting_for = l->asked();
-        auto const* const oldest = l->oldest();
-        if (auto const* const chain = l->chain_before(oldest))
-            to.oldest_wait = now - chain->since;
-        else if (oldest)
-            to.oldest_wait = now - oldest->since;
+        if (auto const since = l->waits_since())
+            to.oldest_wait = now - *since;
     }
 
 private:

@@ -1,6 +1,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/any_queue.hpp>
 #include <weir/detail/arrival_queue.hpp>
+#include <weir/detail/chain/operation.hpp>
 #include <weir/detail/fair_queue.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/order.hpp>
@@ -30,7 +31,34 @@ public:
         return queue_.grant(op, n, now);
     }
     [[nodiscard]] bool empty() const noexcept override { return queue_.empty(); }
-    [[nodiscard]] operation* next(time_point now) const noexcept override {
+    [[nodiscard]] bool ranks_chains() const noexcept override { return ranks; }
+    void prepare_chain(chain_entry const& e) override {
+        if constexpr (ranks)
+            queue_.prepare_chain(e);
+    }
+    void forget_chain(chain_entry const& e) noexcept override {
+        if constexpr (ranks)
+            queue_.forget_chain(e);
+    }
+    void push_chain(chain_entry& e) noexcept override {
+        if constexpr (ranks)
+            queue_.push_chain(e);
+    }
+    void erase_chain(chain_entry& e) noexcept override {
+        if constexpr (ranks)
+            queue_.erase_chain(e);
+    }
+    void grant_chain(chain_entry const& e, time_point now) noexcept override {
+        if constexpr (ranks)
+            queue_.grant_chain(e, now);
+    }
+    [[nodiscard]] bool would_be_next(chain_entry const& e, time_point now) const noexcept override {
+        if constexpr (ranks)
+            return queue_.would_be_next(e, now);
+        else
+            return false;
+    }
+    [[nodiscard]] queued_request* next(time_point now) const noexcept override {
         return queue_.next(now);
     }
     [[nodiscard]] operation* oldest() const noexcept override { return queue_.oldest(); }
@@ -60,6 +88,8 @@ public:
     }
 
 private:
+    static constexpr bool ranks = chain_ranking_queue<Queue>;
+
     Queue queue_;
 };
 
@@ -108,14 +138,14 @@ void any_queue::configure(queue_options const& options) noexcept {
         grouped_->configure(options);
 }
 
-void any_queue::prepare_groups(operation const& op) {
+void any_queue::select_group() {
     // A change of the order is possible now if no request waits.
-    if (empty() && (!grouped_ || order_ != wanted_)) {
+    if ((!grouped_ && !is_grouped(wanted_)) || !empty() || chains_ != 0)
+        return;
+    if (!grouped_ || order_ != wanted_) {
         grouped_ = make_group({.order = wanted_, .ageing = ageing_});
         order_ = wanted_;
     }
-    if (grouped_)
-        grouped_->prepare(op);
 }
 
 }  // namespace weir::inline v0_2::detail

@@ -8,8 +8,34 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace weir::inline v0_2::detail {
+
+/// The type of an ordered set of the entries of chains.
+template <class Tag, class Key>
+using chain_set =
+    boost::intrusive::set<chain_entry, boost::intrusive::base_hook<chain_set_hook<Tag>>,
+                          boost::intrusive::key_of_value<Key>,
+                          boost::intrusive::constant_time_size<false>>;
+
+/// Chains in the queue of an order that groups requests: each group has its chains in order of arrival.
+class chain_groups {
+public:
+    [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
+    void insert(chain_entry& e, std::uint64_t group) noexcept;
+    void erase(chain_entry& e) noexcept;
+    /// Returns the first chain of a group, or null.
+    [[nodiscard]] chain_entry* first(std::uint64_t group) const noexcept;
+
+private:
+    struct by_group {
+        using type = std::pair<std::uint64_t, std::uint64_t>;
+        type operator()(chain_entry const& e) const noexcept { return {e.among, e.number}; }
+    };
+
+    chain_set<among_grouped, by_group> all_;
+};
 
 /// The waiting chains of a limiter: all chains that name it, and the chains in its queue.
 class chain_line {
@@ -38,7 +64,7 @@ public:
     }
     [[nodiscard]] bool is_swept() const noexcept { return !sweep_; }
 
-    // The chains in the queue of this limiter, each in the position of its arrival.
+    // The chains in the queue of this limiter, in order of arrival.
 
     void enter_queue(chain_entry& e) noexcept;
     void leave_queue(chain_entry& e) noexcept;
@@ -50,7 +76,7 @@ public:
     void add_overdue(chain_entry& e) noexcept;
     void remove_overdue(chain_entry& e) noexcept;
     [[nodiscard]] chain_entry* first_overdue() const noexcept { return first_of(overdue_); }
-    chain_operation* reserver = nullptr;
+    chain_entry* reserver = nullptr;
 
     // Calls.
 
@@ -64,12 +90,6 @@ private:
         using type = std::uint64_t;
         type operator()(chain_entry const& e) const noexcept { return e.number; }
     };
-    template <class Tag>
-    using ordered =
-        boost::intrusive::set<chain_entry, boost::intrusive::base_hook<chain_set_hook<Tag>>,
-                              boost::intrusive::key_of_value<by_arrival>,
-                              boost::intrusive::constant_time_size<false>>;
-
     template <class Set>
     [[nodiscard]] static chain_entry* first_of(Set const& set) noexcept {
         return set.empty() ? nullptr : const_cast<chain_entry*>(&*set.begin());
@@ -77,9 +97,9 @@ private:
 
     list<chain_entry, in_register> registered_;
     chain_entry* sweep_ = nullptr;
-    ordered<among_queued> queued_;
+    chain_set<among_queued, by_arrival> queued_;
     amount asked_ = 0;
-    ordered<among_overdue> overdue_;
+    chain_set<among_overdue, by_arrival> overdue_;
     call_list& calls_;
 };
 

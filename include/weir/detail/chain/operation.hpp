@@ -24,6 +24,7 @@ class chain_operation;
 struct in_register;
 struct in_calls;
 struct among_queued;
+struct among_grouped;
 struct among_overdue;
 
 /// The type of a hook of an ordered set.
@@ -34,13 +35,24 @@ using chain_set_hook =
 
 /// The request of a chain to one of its limiters, and its position there. It may be read under the lock of that
 /// limiter, and changes only under the locks of all.
+///
+/// Its arrival time and number are those at this limiter; the number is 0 before the arrival.
 struct chain_entry
-    : list_hook<in_register>,
+    : queued_request,
+      list_hook<in_register>,
       chain_set_hook<among_queued>,
+      chain_set_hook<among_grouped>,
       chain_set_hook<among_overdue> {
+    chain_entry() noexcept { at = place::chained; }
+
+    void ask_for(request const& r) noexcept {
+        count = r.count();
+        how = {.priority = r.priority(), .flow = r.flow(), .weight = r.weight()};
+        take_standing(r);
+    }
+
     chain_core* core = nullptr;
     chain_member* member = nullptr;
-    amount count = 0;
     standing how;
     std::size_t index = 0;  // in the order in which the chain names its limiters
 
@@ -48,11 +60,11 @@ struct chain_entry
 
     // These are valid while it waits.
     chain_operation* op = nullptr;
-    std::uint64_t number = 0;  // of its arrival at this limiter; 0 before that
-    time_point since{};        // by the clock of this limiter, like `queued_at`
     time_point queued_at{};    // the last time at which it entered the queue of this limiter
     duration queued{};         // the time in that queue, until it left it last
     void* line = nullptr;      // where it waits
+    std::uint64_t among = 0;   // the group in which it stands: see `chain_groups`
+    bool is_prepared = false;  // the line has memory for it
     bool in_queue = false;     // in the queue of this limiter
     bool ready = false;        // this limiter allowed the chain in the last claim
 

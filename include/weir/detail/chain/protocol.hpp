@@ -15,8 +15,9 @@ struct wait_limit;
 /// The protocol by which several limiters grant a request together: all of them, or none.
 ///
 /// A limiter allows a chain or blocks it. A waiting chain is in the queue of one limiter at a time, a limiter that
-/// blocks it. There it is like any other request, in the position of its arrival. Its other limiters only register
-/// it, so that they can notify it when they close. When its turn comes in the queue, the limiter does not grant: it
+/// blocks it. There it is like any other request, in the position of its arrival: among all requests, or in an order that
+/// obeys the standing of chains, among the requests of its class and flow. Its other limiters only register it, so that they can
+/// notify it when they close. When its turn comes in the queue, the limiter does not grant: it
 /// calls the chain, and its queue pauses. The calling thread releases the lock and makes the claim: it takes the
 /// locks of all limiters and decides. If all allow the chain, all grant in that section. Otherwise the chain moves,
 /// in that section, to the queue of a limiter that blocks it, and the queue that it has left is served.
@@ -29,11 +30,25 @@ struct wait_limit;
 /// - A claim begins without any lock. It takes each lock once, in the order of their addresses.
 /// - A queue whose first chain is called is not served: the claim serves it, like each queue of the chain.
 /// - A chain that waits and is not called is in the queue of a limiter that blocks it, because of a lack of permits
-///   or of another request before it.
+///   or of another request before it. A called chain may have lost the head of its queue to a newcomer that goes first:
+///   then the queue is served, and the claim finds the chain blocked.
 ///
 /// Two limiters may never have permits at the same instant. So a chain that has lost too many turns is overdue. A
 /// chain that is the oldest overdue chain at each of its limiters reserves them: it is in all their queues at once,
-/// and no request passes it there. It takes nothing in advance, and after a time it returns to one queue.
+/// and no request that arrived later passes it there, whatever the order is. It takes nothing in advance, and after a
+/// time it returns to one queue.
+///
+/// An order that obeys the standing of chains does not change these arguments:
+/// - No deadlock: a chain in a queue holds nothing and takes no turn. If it is first in its queue and the permits are
+///   free, it is called, and is granted or moves. So no queue waits for another one, whatever the positions of chains
+///   are, unless a chain reserves it. A reservation ends after a time, and a limiter has at most one.
+/// - No chain is overlooked: which request is first changes only when one joins, leaves or is granted in that queue. A
+///   claim grants in the queues of all limiters of the chain, and serves all of them.
+/// - A wait ends: in a queue a chain has the turns of a request of its flow. After
+///   `passes` of them it reserves. From then on only requests that arrived earlier go before it, which are finitely
+///   many. Positions by arrival decide which chain reserves, and never a class or a tag.
+/// - A chain that is first in one queue need not soon be first in another. In the order `fair` a flow that does not wait in a queue begins its turns there at the end, so between two such queues with other
+///   flows a chain may lose all its turns, and only the reservation grants it.
 ///
 /// If a claim calls other chains, and holds the locks of all their limiters, it claims these chains in the same
 /// section. So many chains over the same limiters do not take the locks for each of them.

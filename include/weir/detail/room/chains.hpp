@@ -63,6 +63,7 @@ public:
         auto* const accounts = this->accounts();
         auto const account = accounts ? accounts->take(e.asked_for(), e.count) : std::uint8_t();
         if (e.number != 0) {
+            line_of(e).grant(e, now);
             auto const waited = e.queued + (e.in_queue ? now - e.queued_at : duration::zero());
             e.granted = this->grant_to_chain(s, e.count, waited, now, account);
         } else {
@@ -99,7 +100,7 @@ public:
         auto& l = slots().open(s, this->queueing(), this->epoch());
         e.line = &l;
         parts().waits.prepare();
-        l.prepare_chains(parts().calls);
+        l.prepare(e, parts().calls);
         if (&e == e.op->at_home)  // which keeps its deadline
             this->prepare_deadlines(now);
         return true;
@@ -132,6 +133,7 @@ public:
             chains_of(e).unregister_entry(e);
             --parts().chains;
         }
+        line_of(e).forget(e);
         e.line = nullptr;
     }
     void enter_queue(chain_entry& e, time_point now) noexcept {
@@ -163,7 +165,8 @@ private:
     template <class... Who>
     [[nodiscard, gnu::always_inline]] chain_turn decide_on(chain_entry const& e, time_point now,
                                                            Who const&... who) noexcept {
-        check_standing(this->queueing(), e.asked_for());
+        auto const r = e.asked_for();
+        check_standing(this->queueing(), r);
         auto s = slot_of(e, who...);
         auto* const l = s.line();
         bool const waits = e.number != 0;
@@ -177,8 +180,8 @@ private:
             return {.rejected = errc::too_many_keys};
         if (e.count == 0)
             return {.lets = true, .ready_in = duration::zero()};
-        bool const barred = l && (waits ? !l->is_first(e, now) : !l->empty());
-        auto const ahead = waits || !barred ? 0 : l->ahead_of_new(e.count, now);
+        bool const barred = l && (waits ? !l->is_first(e, now) : l->bars_chain(r, now));
+        auto const ahead = waits || !barred ? 0 : l->ahead_of_new(r, now);
         auto const ready = this->ready_at(s, e.count, ahead, now);
         if (barred && !waits)
             this->expedite(*l, now);

@@ -223,7 +223,9 @@ private:
     // During a pause permits from elsewhere are of no use.
     [[nodiscard]] demand what_waits(time_point now) noexcept {
         auto& l = slots().line();
-        auto const* const head = this->pause().is_on(now) ? nullptr : l.next(now);
+        // No chain has a limiter that is fed.
+        auto const* const head =
+            this->pause().is_on(now) ? nullptr : static_cast<operation const*>(l.next(now));
         return head ? demand{head->count, l.asked(), head->deadline} : demand();
     }
 };

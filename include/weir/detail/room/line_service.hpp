@@ -183,14 +183,16 @@ private:
     void grant_turns(line_type& l, time_point now, int& budget) noexcept {
         auto const s = slots().slot_of(l);
         for (; budget > 0; --budget) {
-            operation* const op = l.next(now);
-            if (chain_entry* const chain = l.chain_before(op)) [[unlikely]] {
+            queued_request* const next = l.next(now);
+            if (!next)
+                break;
+            if (next->is_chain()) [[unlikely]] {
+                auto const* const chain = static_cast<chain_entry*>(next);
                 if (!chain->ready && ready_at(s, chain->count, 0, now) <= now)
                     l.chains()->call(*chain->op);
                 break;  // the thread that called it continues
             }
-            if (!op)
-                break;
+            auto* const op = static_cast<operation*>(next);
             if (op->deadline < now) {
                 this->drop(l, *op, errc::timed_out, now);
             } else if (ready_at(s, op->count, 0, now) <= now) {

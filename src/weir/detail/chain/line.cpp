@@ -3,6 +3,20 @@
 
 namespace weir::inline v0_2::detail {
 
+void chain_groups::insert(chain_entry& e, std::uint64_t group) noexcept {
+    e.among = group;
+    all_.insert(e);
+}
+
+void chain_groups::erase(chain_entry& e) noexcept {
+    all_.erase(all_.iterator_to(e));
+}
+
+chain_entry* chain_groups::first(std::uint64_t group) const noexcept {
+    auto const it = all_.lower_bound(by_group::type(group, 0));
+    return it == all_.end() || it->among != group ? nullptr : const_cast<chain_entry*>(&*it);
+}
+
 void chain_line::enter_queue(chain_entry& e) noexcept {
     queued_.insert(e);
     asked_ += e.count;

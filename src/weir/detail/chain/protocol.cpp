@@ -131,7 +131,7 @@ void give_up_its_say(chain_operation& c) noexcept {
         auto& there = chains(e);
         if (c.is_overdue)
             there.remove_overdue(e);
-        if (there.reserver == &c)
+        if (there.reserver == &e)
             there.reserver = nullptr;
     }
     c.is_overdue = c.reserves = false;
@@ -173,7 +173,7 @@ void note_who_lets(chain_operation& c, survey const& s) noexcept {
 void begin_to_reserve(chain_operation& c, survey const& s, time_point now) noexcept {
     for (auto& e : c.entries) {
         chains(e).remove_overdue(e);
-        chains(e).reserver = &c;
+        chains(e).reserver = &e;
         if (!e.in_queue && e.count != 0)
             enter_queue(e);
     }
@@ -349,8 +349,7 @@ std::span<chain_entry> fill(std::span<chain_entry> entries,
         e.core = core;
         e.member = &member;
         e.index = index;
-        e.count = asks.count();
-        e.how = {.priority = asks.priority(), .flow = asks.flow(), .weight = asks.weight()};
+        e.ask_for(asks);
     }
     return entries.first(size);
 }
