@@ -15,10 +15,10 @@ struct wait_limit;
 /// The protocol by which several limiters grant a request together: all of them, or none.
 ///
 /// A limiter allows a chain or blocks it. A waiting chain is in the queue of one limiter at a time, a limiter that
-/// blocks it. There it is like any other request, in the position of its arrival: among all requests, or in an order that
-/// obeys the standing of chains, among the requests of its class and flow. Its other limiters only register it, so that they can
-/// notify it when they close. When its turn comes in the queue, the limiter does not grant: it
-/// calls the chain, and its queue pauses. The calling thread releases the lock and makes the claim: it takes the
+/// blocks it. There it is like any other request, in the position of its arrival: among all requests, or in an order
+/// that obeys the standing of chains, among the requests of its class and flow. Its other limiters only register it, so
+/// that they can notify it when they close. When its turn comes in the queue, the limiter does not grant: it calls the
+/// chain, and its queue pauses. The calling thread releases the lock and makes the claim: it takes the
 /// locks of all limiters and decides. If all allow the chain, all grant in that section. Otherwise the chain moves,
 /// in that section, to the queue of a limiter that blocks it, and the queue that it has left is served.
 ///
@@ -44,11 +44,12 @@ struct wait_limit;
 ///   are, unless a chain reserves it. A reservation ends after a time, and a limiter has at most one.
 /// - No chain is overlooked: which request is first changes only when one joins, leaves or is granted in that queue. A
 ///   claim grants in the queues of all limiters of the chain, and serves all of them.
-/// - A wait ends: in a queue a chain has the turns of a request of its flow. After
-///   `passes` of them it reserves. From then on only requests that arrived earlier go before it, which are finitely
-///   many. Positions by arrival decide which chain reserves, and never a class or a tag.
-/// - A chain that is first in one queue need not soon be first in another. In the order `fair` a flow that does not wait in a queue begins its turns there at the end, so between two such queues with other
-///   flows a chain may lose all its turns, and only the reservation grants it.
+/// - A wait ends: in a queue a chain has the turns of a request of its flow. After `passes` of them it
+///   reserves. From then on only requests that arrived earlier go before it, which are finitely many. Positions by
+///   arrival decide which chain reserves, and never a class or a tag.
+/// - A chain that is first in one queue need not soon be first in another. In the order `fair` a flow that does not wait
+///   in a queue begins its turns there at the end. So between two such queues with other flows a chain may lose all its
+///   turns, and only the reservation grants it.
 ///
 /// If a claim calls other chains, and holds the locks of all their limiters, it claims these chains in the same
 /// section. So many chains over the same limiters do not take the locks for each of them.
