@@ -33,6 +33,7 @@ constexpr std::string_view local = "local ";
 
 // The measured memory of a key: of a rule with its own kind of limiter, and of the state of any other rule.
 constexpr double bytes_of_small = 50;
+constexpr double bytes_of_penalty = 75;
 constexpr double bytes_of_any = 700;
 constexpr double bytes_of_entry = 16;  // of a log
 constexpr double bytes_of_end = 8;     // of seats that rest
@@ -247,6 +248,10 @@ std::string fault_of_cost(limit const& l) {
                                    is_number ? "cost" : "estimate", n, most);
 }
 
+unsigned status_of_rejection(limit const& l) {
+    return l.key.empty() && has_seats(l.rule) ? 503 : 429;
+}
+
 std::string rule_text(limit const& l) {
     return l.is_unlimited ? std::string(unlimited) : to_string(l.rule);
 }
@@ -294,11 +299,16 @@ bool is_store_url(std::string_view text) noexcept {
 
 double most_memory(limit const& l) {
     return static_cast<double>(l.max_keys) *
-           (has_small_state(l.rule) ? bytes_of_small : most_bytes_of_state(l.rule));
+           (is_penalty(l.rule)        ? bytes_of_penalty
+            : has_small_state(l.rule) ? bytes_of_small
+                                      : most_bytes_of_state(l.rule));
 }
 
 weir::limiter_config rule_of(std::string_view text) {
     auto made = weir::limiter_config::parse(text);
+    if (has_part<weir::penalty_options>(made) && !is_penalty(made))
+        throw std::invalid_argument(
+            "a penalty cannot be combined by `&`: use a [[limit]] for each, and both in a route");
     static_cast<void>(weir::policy::any(made));  // checks the values
     return made;
 }
@@ -325,6 +335,10 @@ weir::queue_options queue_of(std::string_view text, weir::patience unless_said) 
     if (made.dry_run)
         throw std::invalid_argument("`dry_run` is an option of the limit, not of its queue");
     return made;
+}
+
+weir::queue_options queue_of_penalty() {
+    return {.max_waiting = 0, .patience = weir::patience()};
 }
 
 std::string text_of(weir::queue_options const& queue) {
@@ -375,6 +389,10 @@ bool is_adaptive(weir::limiter_config const& rule) {
     return has_part<weir::adaptive_options>(rule);
 }
 
+bool is_penalty(weir::limiter_config const& rule) {
+    return std::holds_alternative<weir::penalty_options>(rule.options);
+}
+
 bool has_window(weir::limiter_config const& rule) {
     if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
         return std::ranges::all_of(all->parts, has_window);
@@ -386,7 +404,7 @@ bool has_window(weir::limiter_config const& rule) {
 
 bool has_small_state(weir::limiter_config const& rule) {
     return std::holds_alternative<weir::token_bucket_options>(rule.options) ||
-           std::holds_alternative<weir::calendar_window_options>(rule.options);
+           std::holds_alternative<weir::calendar_window_options>(rule.options) || is_penalty(rule);
 }
 
 bool are_of_one_kind(weir::limiter_config const& a, weir::limiter_config const& b) {

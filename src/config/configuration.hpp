@@ -201,7 +201,8 @@ struct limit {
     bool dry_run = false;  // decides and counts, but never delays or rejects
 
     config::cost cost;
-    std::vector<status_range> count;  // only requests with such a response; empty: all
+    // Only requests with such a response count; empty: all. With a penalty these responses are the offences.
+    std::vector<status_range> count;
 
     std::string store;      // by name; empty: this process counts the limit
     std::string shared_as;  // the name in the store; empty: `name`
@@ -218,6 +219,9 @@ struct limit {
 /// Reports a cost, or an estimate, that is above the capacity of the limit. Empty if there is none.
 [[nodiscard]] std::string fault_of_cost(limit const& l);
 
+/// The status of the response to a request that the limit rejects.
+[[nodiscard]] unsigned status_of_rejection(limit const& l);
+
 /// The rule of the limit as the file has it, such as `100/1s` or `unlimited`.
 [[nodiscard]] std::string rule_text(limit const& l);
 
@@ -233,12 +237,16 @@ struct named_clients {
 /// the limit has no key by client, or if the text is neither, or is a network narrower than a key.
 [[nodiscard]] std::optional<named_clients> clients_named(std::string_view text, limit const& l);
 
-/// Parses a rule such as `100/1s`. Throws `std::invalid_argument` if no limiter can have it.
+/// Parses a rule such as `100/1s`. Throws `std::invalid_argument` if no limiter can have it, or if it combines a penalty
+/// with other limits.
 [[nodiscard]] weir::limiter_config rule_of(std::string_view text);
 
 /// Parses queue options such as `max_waiting 100 patience 2s`. A text without a patience gets `unless_said`. Throws
 /// `std::invalid_argument` if the text is invalid or the proxy does not support the options.
 [[nodiscard]] weir::queue_options queue_of(std::string_view text, weir::patience unless_said);
+/// The queue of a penalty, in which no request waits. It sets no patience, so that the other limits of a route keep
+/// theirs.
+[[nodiscard]] weir::queue_options queue_of_penalty();
 /// Formats options as a text from which `queue_of` parses the same options, for any `unless_said`.
 [[nodiscard]] std::string text_of(weir::queue_options const& queue);
 
@@ -252,6 +260,8 @@ struct named_clients {
 [[nodiscard]] bool has_seats(weir::limiter_config const& rule);
 /// Whether the rule, or a part of it, adjusts its number of seats at run time.
 [[nodiscard]] bool is_adaptive(weir::limiter_config const& rule);
+/// Whether the rule is a penalty: it counts offences, not requests.
+[[nodiscard]] bool is_penalty(weir::limiter_config const& rule);
 /// Whether the rule gives back a permit exactly, whenever that is. A bucket does not: it may have been refilled
 /// meanwhile, so that a permit that comes back would be a second one.
 [[nodiscard]] bool has_window(weir::limiter_config const& rule);

@@ -371,7 +371,12 @@ void file_reader::read_limit(table_reader& t) {
     read_key(t, l);
     read_overrides(t, l);
 
+    bool const punishes = is_penalty(l.rule);
     t.get("queue", l.queue, queue());
+    if (punishes && t.has("queue"))
+        t.problem(t.at("queue"), "`queue` excludes a penalty, which rejects requests at once");
+    if (punishes)
+        l.queue = queue_of_penalty();
     t.get("priority", l.priority, token("the name of a field, such as Priority"));
     bool const is_fair = l.queue.order == weir::queue_order::fair;
     if (l.priority && l.queue.order != weir::queue_order::priority && !is_fair)
@@ -483,10 +488,11 @@ void file_reader::read_cost(table_reader& t, limit& l, bool ruled) {
         t.problem(t.at("cost"), "`cost` by a header requires `trusted` in [clients]");
     // The number of seats cannot change while they are in use.
     bool const is_early = c.what == kind::number || c.what == kind::header;
-    if (ruled && !is_early && has_seats(l.rule))
+    bool const punishes = is_penalty(l.rule);
+    if (ruled && !is_early && (has_seats(l.rule) || punishes))
         t.problem(t.at("cost"), fmt::format("`cost` is `{}`, which requires a rate: the cost of "
-                                            "seats must be a number or `header NAME`",
-                                            to_string(c)));
+                                            "{} must be a number or `header NAME`",
+                                            to_string(c), punishes ? "a penalty" : "seats"));
     t.get("estimate", c.estimate, number(1, cost::most));
     if (t.has("estimate") && c.what == kind::number)
         t.problem(t.at("estimate"), "`estimate` requires a `cost` other than a number");
@@ -496,11 +502,17 @@ void file_reader::read_cost(table_reader& t, limit& l, bool ruled) {
 
 void file_reader::read_count(table_reader& t, limit& l, bool ruled) {
     t.list("count", counted_status(), [&](status_range r, position) { l.count.push_back(r); });
+    bool const punishes = is_penalty(l.rule);
+    if (!t.has("count") && punishes)
+        t.problem(t.at("rule"),
+                  fmt::format("`rule` is `{}`, which requires `count`: the statuses of the "
+                              "responses that are offences, such as `count = 401`",
+                              to_string(l.rule)));
     if (!t.has("count"))
         return;
     if (t.is_empty_list("count"))
         t.problem(t.at("count"), "`count` has no status; leave it out to count all requests");
-    if (ruled && !has_window(l.rule))
+    if (ruled && !punishes && !has_window(l.rule))
         t.problem(t.at("rule"),
                   fmt::format("`rule` is `{}`, but `count` requires a rule with a window, such as "
                               "`5/1min`, `5/1min sliding` or `5/1min fixed`: other rules cannot "

@@ -218,7 +218,8 @@ void write(writer& w, limit const& l) {
     w.member("max_memory", l.max_memory, by_default.max_memory);
     w.member("when_full", l.when_full, by_default.when_full);
 
-    w.member("queue", text_of(l.queue), text_of(by_default.queue));
+    if (!is_penalty(l.rule))
+        w.member("queue", text_of(l.queue), text_of(by_default.queue));
     w.member("priority", l.priority);
     w.member("dry_run", l.dry_run, by_default.dry_run);
     if (auto const& c = l.cost; c.what != cost::kind::number)

@@ -233,8 +233,8 @@ public:
         }
     }
 
-    /// Corrects the permits of a granted request by its response with this status, 0 without a response. A limit that
-    /// does not count the status gets its permits back. From another limit the request takes more permits, or gives
+    /// Corrects the permits of a granted request by its response with this status, 0 without a response. A penalty counts
+    /// an offence at once. Another limit that does not count the status gets its permits back. From another limit the request takes more permits, or gives
     /// some back, so that it has as many as `known(config::cost)` returns, if that is known. Call it each time that
     /// more is known.
     template <class Known>
@@ -244,10 +244,24 @@ public:
         for (std::size_t i = 0; i != e.permits.size(); ++i) {
             if (!e.permits[i])
                 continue;
-            if (!terms_[i].counts(status))
+            if (terms_[i].punishes)
+                end_trial(e.permits[i], terms_[i].counts(status));
+            else if (!terms_[i].counts(status))
                 correct(e.permits[i], 0);
             else if (std::optional<weir::amount> const n = known(terms_[i].cost))
                 correct(e.permits[i], *n);
+        }
+    }
+    /// Counts the rejection of the request, with a response of this status, as an offence in each penalty that counts
+    /// the status. The penalty that rejected the request does not count it.
+    void punish(entry_type const& e, unsigned status) const {
+        for (std::size_t i = 0; i != limits_.size(); ++i) {
+            if (!terms_[i].punishes || !terms_[i].counts(status) || e.at[i].is_unlimited ||
+                i == e.rejected.number)
+                continue;
+            weir::error_code ignored;
+            if (auto permit = limits_[i]->try_enter(e.who, e.at[i], ignored))
+                permit.report(weir::outcome::dropped);
         }
     }
     /// Whether only the response decides what limit number `i` counts.
@@ -277,6 +291,7 @@ private:
     struct terms {
         config::cost cost;
         std::vector<config::status_range> count;
+        bool punishes;
 
         [[nodiscard]] weir::amount cost_of(typename World::request_info const& who) const {
             return cost.what == config::cost::kind::number
@@ -295,13 +310,19 @@ private:
     };
     static terms terms_of(config::limit const& l, costs const& replaced) {
         auto const found = std::ranges::find(replaced, l.name, &costs::value_type::first);
-        return {found == replaced.end() ? l.cost : config::cost{.number = found->second}, l.count};
+        return {found == replaced.end() ? l.cost : config::cost{.number = found->second}, l.count,
+                config::is_penalty(l.rule)};
     }
     // If the memory for more permits is lacking, the estimate stays.
     static void correct(weir::permit& p, weir::amount n) noexcept {
         try {
             p.settle(n);
         } catch (std::exception const&) {}
+    }
+
+    static void end_trial(weir::permit& p, bool is_offence) noexcept {
+        p.report(is_offence ? weir::outcome::dropped : weir::outcome::success);
+        p.leave();
     }
 
     // The chain comes first, so that requests wait for it without permits.

@@ -7,6 +7,7 @@
 #include <weir/permit.hpp>
 #include <weir/policy/any.hpp>
 #include <weir/policy/calendar_window.hpp>
+#include <weir/policy/penalty.hpp>
 #include <weir/policy/token_bucket.hpp>
 #include <weir/saved_file.hpp>
 #include <weir/saved_state.hpp>
@@ -426,6 +427,9 @@ template <class World>
             ex, c, std::move(*keys), place);
     if (std::holds_alternative<weir::calendar_window_options>(c.rule.options))
         return std::make_shared<keyed_limit<World, weir::policy::calendar_window>>(
+            ex, c, std::move(*keys), place);
+    if (config::is_penalty(c.rule))
+        return std::make_shared<keyed_limit<World, weir::policy::penalty>>(
             ex, c, std::move(*keys), place);
     return std::make_shared<keyed_limit<World, weir::policy::any>>(ex, c, std::move(*keys), place);
 }

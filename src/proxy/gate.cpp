@@ -62,8 +62,10 @@ bool gate::enter_at_once(entry& e) const {
     if (!records_.empty())
         e.arrived = net::clock::now();
     bool const decided = base::enter_at_once(e);
-    if (e.rejected.by)
+    if (e.rejected.by) {
         turn_away(e);
+        punish(e, e.status);
+    }
     return decided;
 }
 
@@ -78,8 +80,10 @@ bool gate::is_let_in(entry& e, verdict<Permit>& v, net::clock::time_point since)
         return false;
     }
     bool const in = decide(e, v.ec, v.permit);
-    if (!in)
+    if (!in) {
         turn_away(e);
+        punish(e, e.status);
+    }
     return in;
 }
 

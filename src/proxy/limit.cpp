@@ -17,13 +17,16 @@ namespace {
 
 limit_text text_of(config::limit const& c) {
     bool const seats = config::has_seats(c.rule);
+    auto const status = config::status_of_rejection(c);
     if (c.key.empty() && seats)
-        return {503, "all seats are in use", "no seat became free in time",
+        return {status, "all seats are in use", "no seat became free in time",
                 "all seats are in use and the queue is full"};
-    char const* const why = c.key.empty() ? "too many requests"
-                            : seats       ? "too many concurrent requests"
-                                          : "too many requests from this client";
-    return {429, why, why, why};
+    char const* const why =
+        config::is_penalty(c.rule) ? "locked out after too many offences"
+        : c.key.empty()            ? "too many requests"
+        : seats                    ? "too many concurrent requests"
+                                   : "too many requests from this client";
+    return {status, why, why, why};
 }
 
 void tell_of(std::string const& name, weir::mode_change const& change,

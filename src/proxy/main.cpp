@@ -46,7 +46,7 @@ std::string text_of(config::limit const& l) {
     else if (auto const* const adaptive = std::get_if<weir::adaptive_options>(&l.rule.options))
         out = fmt::format("at most {} concurrent requests, adaptive",
                           std::visit([](auto const& o) { return o.max; }, *adaptive));
-    else if (config::has_seats(l.rule))
+    else if (config::has_seats(l.rule) || config::is_penalty(l.rule))
         out = to_string(l.rule);
     else
         out = fmt::format("a rate of {}", to_string(l.rule));

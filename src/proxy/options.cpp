@@ -124,6 +124,9 @@ weir::limiter_config rate(std::string const& option, std::string_view value) {
             reject(option, value,
                    fmt::format("a rate such as 100/1s; for seats use {}",
                                option == "--rate" ? "--seats" : "--per-client-seats"));
+        if (config::is_penalty(rule))
+            reject(option, value,
+                   "a rate such as 100/1s; a penalty requires `count` in a [[limit]]");
         return rule;
     } catch (std::invalid_argument const& wrong) {
         reject(option, value, fmt::format("a rate such as 100/1s: {}", wrong.what()));

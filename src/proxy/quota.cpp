@@ -100,7 +100,7 @@ std::vector<quota> quotas_of(weir::limiter_config const& rule) {
             if constexpr (std::is_same_v<Options, weir::all_options>) {
                 for (auto const& part : o.parts)
                     std::ranges::copy(quotas_of(part), std::back_inserter(found));
-            } else {
+            } else if constexpr (!std::is_same_v<Options, weir::penalty_options>) {
                 found.push_back(of(o));
             }
         },

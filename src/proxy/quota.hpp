@@ -32,7 +32,7 @@ struct quota {
 /// Returns the length of the window of `q` that contains the present, in seconds.
 [[nodiscard]] std::int64_t seconds_of_window(quota const& q) noexcept;
 
-/// The quota of each part of a rule. The window is in whole seconds, rounded up. For a rule with a burst, the window is
+/// The quota of each part of a rule; none of a penalty, which does not limit other requests. The window is in whole seconds, rounded up. For a rule with a burst, the window is
 /// at least the time that refills the burst, so that a client that keeps to the quota is not rejected.
 [[nodiscard]] std::vector<quota> quotas_of(weir::limiter_config const& rule);
 

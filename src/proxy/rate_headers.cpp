@@ -78,6 +78,8 @@ std::optional<rate_header_writer::rest> rate_header_writer::rest_of(std::size_t 
         return std::nullopt;
     auto const& l = *limits_[i].of;
     auto const of_limit = policy_for(i, e);
+    if (of_limit.quotas.empty())
+        return std::nullopt;
     bool const is_here = e.rejected_number() == i;
     if (is_here && e.retry_after == seconds::zero())
         return std::nullopt;

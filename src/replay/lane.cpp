@@ -241,6 +241,8 @@ void lane::reject(visit& v) {
         ++so_far_.over_time.at(now_).rejected;
     if (options_.watcher)
         options_.watcher({v.number, now_, v.entry.waited, why, rule});
+    if (why != weir::errc::too_many_keys)
+        v.at->punish(v.entry, config::status_of_rejection(rejected.by->configuration()));
     if (v.attempts < options_.retries) {
         ++v.attempts;
         ++so_far_.came_back;

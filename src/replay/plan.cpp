@@ -95,15 +95,24 @@ void set_queue(weir::queue_options& queue, std::string_view text) {
     }
 }
 
-}  // namespace
-
-rule rule_of(std::string const& option, std::string_view text) {
+rule rule_of_file(std::string const& option, std::string_view text) {
     try {
         return rule::parse(text);
     } catch (tool::usage_error const& wrong) {
         tool::reject(option, text,
                      fmt::format("a rule such as \"100/1s per client\": {}", wrong.what()));
     }
+}
+
+}  // namespace
+
+rule rule_of(std::string const& option, std::string_view text) {
+    auto r = rule_of_file(option, text);
+    if (config::is_penalty(r.config))
+        tool::reject(option, text,
+                     "a rule such as \"100/1s per client\": a penalty requires `count` in a "
+                     "[[limit]] of --config");
+    return r;
 }
 
 rule rule::parse(std::string_view text) {
@@ -163,7 +172,8 @@ void plan::change(std::string const& option, std::string_view text) {
             set_queue(queue, text.substr(queue_word.size()));
             if (changed)
                 for (auto& l : changed->limits)
-                    set_queue(l.queue, text.substr(queue_word.size()));
+                    if (!config::is_penalty(l.rule))
+                        set_queue(l.queue, text.substr(queue_word.size()));
         } catch (std::invalid_argument const& wrong) {
             tool::reject(option == "--queue" ? option : option + ": queue",
                          text.substr(queue_word.size()),
@@ -186,7 +196,7 @@ void plan::change(std::string const& option, std::string_view text) {
             file = std::move(changed);
             return;
         }
-        auto const r = rule_of(option, text.substr(colon + 2));
+        auto const r = rule_of_file(option, text.substr(colon + 2));
         if (r.per || (has_kind && !config::are_of_one_kind(r.config, found->rule)))
             tool::reject(option, text,
                          fmt::format("a rule of the same kind as `{}`, without a key",

@@ -57,7 +57,7 @@ std::chrono::system_clock::time_point wall() noexcept {
 }
 
 // Rules of all kinds.
-constexpr std::array<std::string_view, 8> rules{
+constexpr std::array<std::string_view, 9> rules{
     "10/60s",
     "10/60s sliding",
     "10/60s fixed",
@@ -65,6 +65,7 @@ constexpr std::array<std::string_view, 8> rules{
     "100/1h bucket refill interval",
     "7/day",
     "5/1s bursty",
+    "5/1min penalty",
     "3 seats & 10/60s & 5/month"};
 
 void restore_each(std::string file) {

@@ -21,6 +21,7 @@ using support::renew;
 using support::says;
 using weir::amount;
 using weir::limiter_config;
+using weir::outcome;
 using weir::ticket;
 using weir::time_point;
 using weir::policy::any;
@@ -121,8 +122,14 @@ BOOST_AUTO_TEST_CASE(decides_like_the_policy) {
                 BOOST_TEST_REQUIRE(t == plain.take(n, now));
                 held.emplace_back(t, n);
             } else if (!held.empty()) {
-                auto const [t, m] = held.back();
+                auto [t, m] = held.back();
                 held.pop_back();
+                if constexpr (weir::uses_reports<decltype(plain)>) {
+                    auto const how = random.one_of({outcome::success, outcome::dropped});
+                    auto const reported = policy.report(t, how);
+                    BOOST_TEST_REQUIRE(reported == plain.report(t, how));
+                    t = reported;
+                }
                 if (random.one_in(2))
                     BOOST_TEST_REQUIRE(policy.leave(m, t, now) == weir::leave(plain, m, t, now));
                 else
@@ -134,6 +141,7 @@ BOOST_AUTO_TEST_CASE(decides_like_the_policy) {
         compare(weir::policy::seats({.seats = 7}), random);
         compare(weir::policy::seats({.seats = 7, .max_hold = 1s}), random);
         compare(weir::policy::resting_seats({.seats = 7, .rest = 2s}), random);
+        compare(weir::policy::penalty({.offences = 2, .first = 1s}), random);
         compare(weir::policy::sliding_log({.limit = 5, .window = 3s}), random);
         compare(weir::policy::sliding_window({.limit = 5, .window = 3s, .slices = 6}), random);
         compare(weir::policy::fixed_window({.limit = 5, .window = 3s}), random);

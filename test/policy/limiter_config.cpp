@@ -219,6 +219,10 @@ BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
                                      .carry_over = carry_over::as_is}},
         {"1/3s warming warm_up 0s cold_factor 1.5",
          weir::smooth_warming_up_options{.rate = {1, 3s}, .warm_up = 0s, .cold_factor = 1.5}},
+        {"5/1min penalty", weir::penalty_options{}},
+        {"3/10s penalty first 30s longest 24h memory 0s",
+         weir::penalty_options{
+             .offences = 3, .window = 10s, .first = 30s, .longest = 24h, .memory = 0s}},
         {"10/1s & 100/1min & 3 seats",
          weir::all_options({weir::sliding_log_options{.limit = 10, .window = 1s},
                             weir::sliding_log_options{.limit = 100, .window = 60s},
@@ -241,6 +245,7 @@ BOOST_AUTO_TEST_CASE(may_be_written_in_other_ways) {
     same("5/1s bursty initial 1s max_burst 2s", "5/1s bursty max_burst 2s initial 1s");
     same("5/1s bursty max_burst 1s initial 0s", "5/1s bursty");
     same("3 seats max_hold forever", "3 seats");
+    same("5/60s penalty memory 60min first 60s", "5/1min penalty");
     same("10/1s&3 seats", "10/1s & 3 seats");
 }
 
@@ -274,13 +279,13 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("3 chairs", "column 3: expected a time, as in 3/1s, seats, knee, gradient2, vegas or "
                       "aimd, found `chairs`");
     wrong("10/60s loosely",
-          "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
-          "the end of the text, found `loosely`");
+          "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming, "
+          "penalty or the end of the text, found `loosely`");
     wrong("100/1s burst 20 brust 3",
           "column 17: expected initial, refill, carry_over or the end of the text, found `brust`");
     wrong("100/1s initial 3",
-          "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming or "
-          "the end of the text, found `initial`");
+          "column 8: expected exact, sliding, fixed, bucket, burst, leaky, bursty, warming, "
+          "penalty or the end of the text, found `initial`");
     wrong("3seats", "column 2: expected a space or a slash, found `seats`");
     wrong("3 exact", "column 3: expected a time, as in 3/1s, seats, knee, gradient2, vegas or "
                      "aimd, found `exact`");
@@ -311,6 +316,11 @@ BOOST_AUTO_TEST_CASE(names_the_column_and_the_expected_text_of_an_error) {
     wrong("5/1s bursty carry_over some",
           "column 24: expected as_is, proportional or reset, found `some`");
     wrong("5/1s warming cold_factor hot", "column 26: expected a number, found `hot`");
+    wrong("5/1min penalty 1min",
+          "column 16: expected first, longest, memory or the end of the text, found `1min`");
+    wrong("5/1min penalty first",
+          "column 21: expected a time such as 500ms, found the end of the text");
+    wrong("5/day penalty", "column 7: expected zone or the end of the text, found `penalty`");
     wrong("3 seats &", "column 10: expected a whole number, found the end of the text");
     wrong("& 3 seats", "column 1: expected a whole number, found `&`");
     wrong(

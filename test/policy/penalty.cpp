@@ -1,7 +1,9 @@
 #include <weir/keyed.hpp>
 #include <weir/penalty.hpp>
 #include <weir/policy/penalty.hpp>
+#include <weir/saved_numbers.hpp>
 
+#include "support/penalty_history.hpp"
 #include "support/printing.hpp"
 #include "support/random.hpp"
 #include "support/says.hpp"
@@ -35,64 +37,6 @@ void offend(penalty& p, amount n, time_point now) {
     p.leave(n, p.report(p.take(n, now), outcome::dropped), now);
 }
 
-// The words, over the whole history of offences and penalties.
-class history {
-public:
-    explicit history(penalty_options const& options) : options_(options) {}
-
-    void offend(amount n, time_point now) {
-        if (end() > now)
-            return;
-        offences_.push_back({now, n});
-        auto const first = first_of_window();
-        amount sum = 0;
-        for (auto i = first; i != offences_.size(); ++i)
-            sum += offences_[i].n;
-        if (sum < options_.offences)
-            return;
-        offences_.clear();
-        std::size_t before = 0;  // penalties in a row
-        auto start = now;
-        for (auto p = penalties_.rbegin(); p != penalties_.rend(); ++p) {
-            if (start - p->end >= options_.memory)
-                break;
-            ++before;
-            start = p->begin;
-        }
-        auto length = static_cast<long double>(options_.first.count());
-        for (std::size_t i = 0; i != before; ++i)
-            length = std::min(length * 2, static_cast<long double>(options_.longest.count()));
-        penalties_.push_back({now, now + duration(static_cast<duration::rep>(length))});
-    }
-    [[nodiscard]] time_point end() const {
-        return penalties_.empty() ? time_point::min() : penalties_.back().end;
-    }
-    [[nodiscard]] std::size_t penalties() const { return penalties_.size(); }
-
-private:
-    struct offence {
-        time_point at;
-        amount n;
-    };
-    struct sentence {
-        time_point begin;
-        time_point end;
-    };
-
-    // Windows follow each other: each begins with the first offence after the end of the one before.
-    [[nodiscard]] std::size_t first_of_window() const {
-        std::size_t first = 0;
-        for (std::size_t i = 0; i != offences_.size(); ++i)
-            if (offences_[i].at - offences_[first].at >= options_.window)
-                first = i;
-        return first;
-    }
-
-    penalty_options options_;
-    std::vector<offence> offences_;  // since the latest penalty
-    std::vector<sentence> penalties_;
-};
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(penalty_rule)
@@ -109,7 +53,7 @@ BOOST_AUTO_TEST_CASE(does_what_its_words_say) {
         penalty unused(options);
         rule.begin(noon);
         unused.begin(noon);
-        history words(options);
+        support::penalty_history words(options);
         auto now = noon;
         for (int i = 0; i != 100; ++i) {
             now += random.one_of<duration>({0s, 500ms, 1s, 1s, 3s, 10s, 40s});
@@ -183,6 +127,52 @@ BOOST_AUTO_TEST_CASE(keeps_the_end_of_a_penalty_when_options_change) {
     penalty next({.offences = 1, .first = 1s});
     next.take_over(rule, noon);
     BOOST_TEST(next.ready_at(1, 0, noon) == noon + 10s);
+}
+
+BOOST_AUTO_TEST_CASE(is_restored_beside_the_permits_in_use) {
+    penalty_options const options{.offences = 2, .first = 10s};
+    penalty before(options);
+    before.begin(noon);
+    offend(before, 1, noon);
+    std::string numbers;
+    weir::number_writer to(numbers);
+    before.save(to, noon + 1s);
+
+    penalty saved(options);
+    saved.begin(noon);
+    weir::number_reader from(numbers);
+    BOOST_TEST(saved.load(from, noon));
+    penalty rule(options);
+    penalty const unused(options);
+    rule.begin(noon);
+    auto const held = rule.take(1, noon);
+    rule.resume(saved, noon, true);
+    auto const late = noon + 24h;
+    BOOST_TEST(!rule.is_alike(unused, late));
+    rule.leave(1, held, late);
+    BOOST_TEST(rule.is_alike(unused, late));
+    offend(rule, 1, noon + 58s);
+    BOOST_TEST(rule.ready_at(1, 0, noon + 58s) == noon + 68s);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_numbers_that_no_penalty_has) {
+    auto const is_refused = [](std::vector<int> const& all) {
+        std::string numbers;
+        weir::number_writer to(numbers);
+        for (auto const n : all)
+            to.add(static_cast<weir::number_writer::wide>(n));
+        penalty rule({.offences = 2});
+        rule.begin(noon);
+        weir::number_reader from(numbers);
+        return !rule.load(from, noon) || !from.is_done();
+    };
+    BOOST_TEST(!is_refused({0, 0}));
+    BOOST_TEST(!is_refused({1, 5, 63, 7, 0}));
+    BOOST_TEST(!is_refused({0, 63, 0, 7}));
+    BOOST_TEST(is_refused({0}));
+    BOOST_TEST(is_refused({0, 0, 0}));
+    BOOST_TEST(is_refused({0, 63, 7, 7}));  // it lasts, and is over
+    BOOST_TEST(is_refused({0, 64, 0, 7}));
 }
 
 BOOST_AUTO_TEST_CASE(rejects_options_that_are_out_of_range) {

@@ -55,6 +55,7 @@ std::size_t in_use() {
 BOOST_AUTO_TEST_SUITE(quotas)
 
 BOOST_AUTO_TEST_CASE(of_each_kind) {
+    BOOST_TEST(told("5/1min penalty") == "");
     BOOST_TEST(told("3 seats") == R"("a";q=3;qu="concurrent-requests")");
     BOOST_TEST(told("3 seats rest 2s") == R"("a";q=3;qu="concurrent-requests")");
     BOOST_TEST(told("20 vegas max 40") == R"("a";q=40;qu="concurrent-requests")");

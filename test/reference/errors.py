@@ -73,9 +73,9 @@ class Responses(unittest.TestCase):
             found |= set(re.findall(r'\{(\d\d\d),\s+"(.*?)"', source(f"src/{file}.cpp")))
             found |= set(re.findall(r'\? http::fault\{(\d\d\d), "(.*?)"', source(f"src/{file}.cpp")))
         limit = source("src/proxy/limit.cpp")
-        seats = re.search(r'return \{503, "(.*?)",\s+"(.*?)",\s+"(.*?)"\}', limit).groups()
+        seats = re.search(r'return \{status, "(.*?)",\s+"(.*?)",\s+"(.*?)"\}', limit).groups()
         found |= {("503", text) for text in seats}
-        found |= {("429", text) for text in re.findall('[?:] "(too many.*?)"', limit)}
+        found |= {("429", text) for text in re.findall('[?:] "((?:too many|locked).*?)"', limit)}
         found |= {("429" if text.startswith("the request") else "503", text)
                   for text in re.findall('return "(.*?)";', source("src/proxy/gate.cpp"))}
         listed = {tuple(row[:2]) for title in ("By a limit", "By a route", "By the upstream", "By the client")

@@ -24,7 +24,7 @@ def read(**members):
 
 
 def read_rule(text):
-    return read(rule=text)
+    return read(rule=text, **({"count": "4xx"} if "penalty" in text else {}))
 
 
 def read_queue(text):
@@ -86,10 +86,11 @@ class Rules(unittest.TestCase):
                 if name in UNBOUNDED:
                     continue
                 with self.subTest(title, option=name):
-                    wrong = "zzz" if " or " in value else "-1ns" if re.search("[0-9](ns|s|h)", value) else "-1"
+                    is_time = re.search("[0-9](ns|s|h)|`first`", value)
+                    wrong = "zzz" if " or " in value else "-1ns" if is_time else "-1"
                     good, message = parse(f"{name} {wrong}")
                     self.assertFalse(good)
-                    expected = re.escape(value).replace("`min`", "[0-9]+").replace("`burst`", "100")
+                    expected = re.escape(value).replace("`min`", "[0-9]+").replace("`burst`", "100").replace("`first`", "1min")
                     self.assertRegex(message, expected + "(, found|\n)")
                     for bound in re.findall(r"(?<![`\w])(?:from|to|least) ([0-9.]+(?:ns|s|h)?)", value):
                         if not (name == "min" and bound.endswith("000")):  # min must not exceed max

@@ -162,6 +162,27 @@ weights = {weights}
         self.assertEqual(self.outcome([common(BEGIN)] * 6, config), [4, 2, 0])
         self.assertEqual(self.by_rule, {"all": 2, "strict": 3})
 
+    def test_a_penalty(self):
+        penalty = '[[limit]]\nname = "logins"\nrule = "3/1min penalty first 5s"\nkey = "client"\ncount = 401\n'
+        lines = [common(BEGIN + i).replace(" 200 ", " 401 ") for i in range(3)]
+        lines += [common(BEGIN + 3), common(BEGIN + 3, "10.0.0.2"), common(BEGIN + 6), common(BEGIN + 8)]
+        config = self.file(penalty)
+        self.assertEqual(self.outcome(lines, config), [5, 2, 0])
+        self.assertEqual(self.by_rule, {"logins": 2})
+        for more in ("queue 5", "patience 9s"):
+            found = self.replay(self.path("log"), "--spread", "burst", "--config", config, "--versus", more,
+                                "--versus", "logins: 4/1min penalty")
+            self.assertEqual([o["rejected"] for o in found["outcomes"]], [2, 2, 0])
+        self.rejects(2, "a penalty requires `count`", self.path("log"), "--limit", "3/1min penalty per client")
+
+    def test_a_penalty_for_rejections(self):
+        penalty = '[[limit]]\nname = "deaf"\nrule = "2/1min penalty first 1h"\nkey = "client"\ncount = 429\n'
+        rate = limit("rate", "1/3s", 'key = "client"')
+        lines = [common(BEGIN)] * 2 + [common(BEGIN + 4)] * 2 + [common(BEGIN + 8), common(BEGIN + 8, "10.0.0.2")]
+        self.assertEqual(self.outcome(lines, self.file(rate)), [4, 2, 0])
+        self.assertEqual(self.outcome(lines, self.file(rate, penalty)), [3, 3, 0])
+        self.assertEqual(self.by_rule, {"rate": 2, "deaf": 1})
+
     def test_seats_of_servers_are_a_limit(self):
         config = self.write(["""
 [[upstream]]

@@ -3,6 +3,7 @@
 #include <weir/policy/calendar_window.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
+#include <weir/policy/penalty.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/sliding_window.hpp>
 #include <weir/policy/smooth_bursty.hpp>
@@ -107,6 +108,15 @@ weir::smooth_warming_up_options some(random_source& random) {
             .carry_over = some_carry(random)};
 }
 template <>
+weir::penalty_options some(random_source& random) {
+    auto const first = some_period(random);
+    return {.offences = random.between(1, 20),
+            .window = some_period(random),
+            .first = first,
+            .longest = first * random.between(1, 20),
+            .memory = some_period(random) * random.between(0, 3)};
+}
+template <>
 std::tuple<weir::token_bucket_options, weir::sliding_log_options, weir::fixed_window_options> some(
     random_source& random) {
     return {some<weir::token_bucket_options>(random), some<weir::sliding_log_options>(random),
@@ -114,7 +124,7 @@ std::tuple<weir::token_bucket_options, weir::sliding_log_options, weir::fixed_wi
 }
 template <>
 weir::limiter_config some(random_source& random) {
-    switch (random.between(0, 5)) {
+    switch (random.between(0, 6)) {
         case 0:
             return some<weir::token_bucket_options>(random);
         case 1:
@@ -123,6 +133,8 @@ weir::limiter_config some(random_source& random) {
             return some<weir::calendar_window_options>(random);
         case 3:
             return weir::seats_options{.seats = random.between(1, 5)};
+        case 4:
+            return some<weir::penalty_options>(random);
         default:
             break;
     }
@@ -196,16 +208,29 @@ private:
             one_.refund(back, g.here, now());
             other_.refund(back, g.there, there());
             g.n -= back;
-            if (g.n == 0) {
-                g = grants_.back();
-                grants_.pop_back();
-            }
+            if (g.n == 0)
+                forget(g);
             return;
+        }
+        if constexpr (weir::uses_reports<Policy>) {
+            if (!grants_.empty() && random_.one_in(2)) {
+                auto& g = grants_[random_.index_in(grants_)];
+                auto const how = random_.one_of({weir::outcome::success, weir::outcome::dropped});
+                BOOST_REQUIRE_EQUAL(weir::leave(one_, g.n, one_.report(g.here, how), now()),
+                                    weir::leave(other_, g.n, other_.report(g.there, how), there()));
+                forget(g);
+                return;
+            }
         }
         bool const is_charge = random_.one_in(6);
         if (!is_charge && (n > one_.capacity() || one_.ready_at(n, 0, now()) > now()))
             return;
         grants_.push_back({n, one_.take(n, now()), other_.take(n, there())});
+    }
+
+    void forget(grant& g) {
+        g = grants_.back();
+        grants_.pop_back();
     }
 
     void compare() {
@@ -299,6 +324,9 @@ BOOST_AUTO_TEST_CASE(of_a_smooth_rate_with_bursts) {
 BOOST_AUTO_TEST_CASE(of_a_smooth_rate_that_warms_up) {
     compare_with_one_that_went_on<policy::smooth_warming_up>(8'000'000);
 }
+BOOST_AUTO_TEST_CASE(of_a_penalty) {
+    compare_with_one_that_went_on<policy::penalty>(11'000'000);
+}
 BOOST_AUTO_TEST_CASE(of_several_rules) {
     compare_with_one_that_went_on<
         policy::all<policy::token_bucket, policy::sliding_log, policy::fixed_window>>(9'000'000);
@@ -361,6 +389,7 @@ BOOST_AUTO_TEST_CASE(of_a_wrong_file_are_refused_or_harmless) {
     load_anything<policy::calendar_window>(6);
     load_anything<policy::smooth_bursty>(7);
     load_anything<policy::smooth_warming_up>(8);
+    load_anything<policy::penalty>(10);
     load_anything<policy::any>(9);
 }
 

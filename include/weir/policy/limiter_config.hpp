@@ -4,6 +4,7 @@
 #include <weir/policy/calendar_window.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
+#include <weir/policy/penalty.hpp>
 #include <weir/policy/resting_seats.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
@@ -41,6 +42,7 @@ using chosen_at_run_time = policy_list<  //
     policy::leaky_bucket,                //
     policy::smooth_bursty,               //
     policy::smooth_warming_up,           //
+    policy::penalty,                     //
     policy::adaptive>;
 
 }  // namespace detail
@@ -80,6 +82,7 @@ public:
 /// - `100/1s leaky`: `leaky_bucket`; `capacity 20`
 /// - `100/1s bursty`: `smooth_bursty`; `max_burst 2s`, `initial forever`
 /// - `100/1s warming`: `smooth_warming_up`; `warm_up 4s`, `cold_factor 3`
+/// - `5/1min penalty`: `penalty` for 5 offences in a minute; `first 1min`, `longest 1h`, `memory 1h`
 /// - `10/1s & 100/1min`: both of these limits
 ///
 /// Buckets and the two smooth limits also have `carry_over`: `as_is`, `proportional` or `reset`.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/policy/rule.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -92,9 +93,20 @@ public:
     }
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept { return std::max(a, b); }
 
+    void save(state_type const& s, number_writer& to, time_point now) const;
+    [[nodiscard]] bool load(state_type& s, number_reader& from, time_point then) const noexcept;
+    void resume(state_type& s, penalty_rule const&, state_type const& before, time_point,
+                bool) const noexcept {
+        auto const in_use = s.in_use;
+        s = before;
+        s.in_use = in_use;
+    }
+
 private:
     static constexpr ticket innocent = 0;
     static constexpr ticket offence = 1;
+    // 63 doublings exceed every duration.
+    static constexpr std::uint32_t most_penalties = 63;
 
     [[nodiscard]] bool is_forgotten(state_type const& s, time_point now) const noexcept {
         return s.penalties == 0 || now >= later(s.until, options_.memory);

@@ -165,6 +165,9 @@ constexpr std::tuple forms{
          field{"warm_up", &smooth_warming_up_options::warm_up},
          field{"cold_factor", &smooth_warming_up_options::cold_factor},
          field{"carry_over", &smooth_warming_up_options::carry_over}},
+    form{count_per_time{&penalty_options::offences, &penalty_options::window}, "penalty",
+         field{"first", &penalty_options::first}, field{"longest", &penalty_options::longest},
+         field{"memory", &penalty_options::memory}},
 };
 static_assert(std::tuple_size_v<decltype(forms)> + 1 ==
               std::variant_size_v<detail::chosen_at_run_time::options<>> +

@@ -3,6 +3,7 @@
 #include "../check_option.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace weir::inline v0_2::policy {
 namespace {
@@ -33,12 +34,47 @@ void penalty_rule::add(state_type& s, amount n, time_point now) const noexcept {
     s.offences = 0;
     if (is_forgotten(s, now))
         s.penalties = 0;
-    // 63 doublings exceed every duration.
     auto length = options_.first;
     for (std::uint32_t i = 0; i != s.penalties && length < options_.longest; ++i)
         length = length > options_.longest / 2 ? options_.longest : length * 2;
-    s.penalties = std::min<std::uint32_t>(s.penalties + 1, 63);
+    s.penalties = std::min(s.penalties + 1, most_penalties);
     s.until = later(now, length);
+}
+
+// Saves the offences of the window with its age, and the penalties in a row with the rest of the last one, or with the
+// time since its end.
+void penalty_rule::save(state_type const& s, number_writer& to, time_point now) const {
+    using wide = number_writer::wide;
+    bool const has_offences = is_in_window(s, now);
+    to.add(has_offences ? static_cast<wide>(s.offences) : 0);
+    if (has_offences)
+        to.add_age(s.since, now);
+    auto const penalties = is_forgotten(s, now) ? 0 : s.penalties;
+    to.add(penalties);
+    if (penalties == 0)
+        return;
+    to.add_age(now, s.until);
+    to.add_age(s.until, now);
+}
+
+// The options may have changed after the offences and the penalty, so their numbers do not bound these.
+bool penalty_rule::load(state_type& s, number_reader& from, time_point then) const noexcept {
+    state_type saved;
+    saved.offences = from.next_as<amount>(max_amount);
+    if (saved.offences != 0)
+        saved.since = from.next_instant(then);
+    saved.penalties = from.next_as<std::uint32_t>(most_penalties);
+    if (saved.penalties != 0) {
+        auto const rest = duration(from.next_as<duration::rep>());
+        auto const ended = from.next_instant(then);
+        if (rest != duration::zero() && ended != then)
+            return false;
+        saved.until = rest != duration::zero() ? later(then, rest) : ended;
+    }
+    if (from.failed())
+        return false;
+    s = saved;
+    return true;
 }
 
 }  // namespace weir::inline v0_2::policy
