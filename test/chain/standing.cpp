@@ -166,6 +166,8 @@ BOOST_AUTO_TEST_CASE(is_rejected_by_the_forecast_of_its_standing) {
     for (int i = 0; i != 3; ++i)
         a.async_enter({1, {.priority = 4}}, [](error_code, auto const&) {});
     settle(ctx);
+    auto const behind = chain{a.with({1, {.priority = 5}}), b}.try_enter();
+    BOOST_TEST((behind.retry_after() == 4s));
     std::optional<error_code> ends;
     auto const note = [&](error_code ec, auto const&) { ends = ec; };
     chain{a.with({1, {.priority = 4}}), b}.async_enter(note);
@@ -258,11 +260,17 @@ BOOST_AUTO_TEST_CASE(precedes_all_later_requests_while_it_reserves) {
     BOOST_TEST((a.stats().waiting == 1U && b.stats().waiting == 1U));
     BOOST_TEST(!a.try_enter({1, {.priority = 0}}));
     a.async_enter({1, {.priority = 0}}, log("later"));
+    seats c{ctx, {.seats = 1}};
+    auto at_c = c.try_enter();
+    chain{c, a.with({1, {.priority = 0}})}.async_enter(log("elsewhere"));
+    settle(ctx);
+    BOOST_TEST(c.stats().waiting == 1U);
+    at_c.leave();
     run_for(ctx, 9s);
     BOOST_TEST(log.seen.empty());
     at_b.leave();
     settle(ctx);
-    BOOST_TEST((log.seen == names{"chain", "later"}));
+    BOOST_TEST((log.seen == names{"chain", "later", "elsewhere"}));
 }
 
 // A change of the order waits for chains that wait elsewhere and may join.

@@ -48,9 +48,10 @@ struct line {
     std::string serve_all() {
         std::string order;
         while (auto* const op = queue.next({})) {
-            order += static_cast<guest&>(*op).name;
-            queue.grant(*op, op->count, {});
-            queue.erase(*op);
+            auto& served = static_cast<guest&>(*op);
+            order += served.name;
+            queue.grant(served, served.count, {});
+            queue.erase(served);
         }
         return order;
     }
