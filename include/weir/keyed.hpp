@@ -351,7 +351,8 @@ public:
             std::forward<Like>(key), request(), deadline, std::forward<Token>(token));
     }
 
-    /// Reserves a position in the queue of `key`, like `basic_limiter::reserve`.
+    /// Reserves a position in the queue of `key`, like `basic_limiter::reserve`. With a log or a window a shard remembers
+    /// the future of one key at a time: a reservation for another key looks at all requests of that key's queue.
     template <class Like>
     reservation reserve(Like const& key, request n, patience wait, error_code& ec)
         requires scheduled_policy<Policy>

@@ -309,7 +309,13 @@ public:
     /// If the grant time is after the end of the patience, or the queue is full, the reservation is empty: `ec` holds
     /// the reason, and `retry_after` the time until a retry is useful. A reservation that has not reached its grant
     /// time when the patience ends is rejected then, like a waiting request. Only policies with a known schedule
-    /// support this: buckets and smooth limiters.
+    /// support this: buckets, smooth limiters, `sliding_log`, `sliding_window` and `fixed_window`.
+    ///
+    /// Cost: constant for buckets and smooth limiters. For the others the amounts of the requests ahead count: the first
+    /// reservation after the queue or the limiter changed looks at each of them under the lock, and the next ones only at
+    /// those that came since. A grant, a departure, a refund, a charge, a pause or other options are such a change. The
+    /// memory is up to 16 bytes for each of these requests, until the next change. `queue_options::max_waiting` bounds
+    /// both.
     ///
     /// @throws std::bad_alloc and all that the limiter's executor throws
     reservation reserve(request n, patience wait, error_code& ec)

@@ -91,6 +91,11 @@ private:
 /// - A timer is late, and the limiter does not make up for it.
 /// - With `refill::interval`, a refill is larger than the free room of the bucket.
 ///
+/// `sliding_log`, `sliding_window` and `fixed_window` grant the requests ahead one by one in advance, since their amounts
+/// count: with 3 permits per window, requests for 2, 2 and 2 permits need three windows, and requests for 3 and 3
+/// need two. So `at` also counts what a request ahead for a range of permits is granted, and that a request ahead leaves
+/// if its patience ends before its turn; it leaves up to `queue_options::tolerance` later.
+///
 /// Threads: use it on any thread, on one at a time. It may outlive its limiter and the execution context; then it is
 /// rejected with `errc::closed`. A reservation is empty if it was rejected, moved from, given back, or if `enter` or
 /// `try_enter` has taken its permit or its position.
@@ -131,8 +136,9 @@ public:
     /// Returns whether it holds a position, or a permit that was not taken yet.
     explicit operator bool() const noexcept { return place_ != nullptr; }
 
-    /// Returns the grant time, as predicted when the position was reserved. Absent if it was unknown, as in an order
-    /// other than `fifo`, or at a rate of 0.
+    /// Returns the grant time, as predicted when the position was reserved. Absent if it was unknown: in an
+    /// order other than `fifo` or `codel`, at a rate of 0, while the queue is examined again after a change, and for a log
+    /// or a window while a chain waits in its queue or memory is lacking.
     [[nodiscard]] std::optional<typename Clock::time_point> at() const noexcept {
         using instant = typename Clock::time_point;
         if (grant_time_ >= never)

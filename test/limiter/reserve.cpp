@@ -2,7 +2,6 @@
 #include <weir/leaky_bucket.hpp>
 #include <weir/reservation.hpp>
 #include <weir/seats.hpp>
-#include <weir/sliding_log.hpp>
 #include <weir/smooth_bursty.hpp>
 #include <weir/smooth_warming_up.hpp>
 #include <weir/testing.hpp>
@@ -46,7 +45,7 @@ constexpr bool is_scheduled = weir::scheduled_policy<Policy>;
 static_assert(is_scheduled<weir::policy::leaky_bucket> && is_scheduled<weir::policy::token_bucket>);
 static_assert(is_scheduled<weir::policy::smooth_bursty> &&
               is_scheduled<weir::policy::smooth_warming_up>);
-static_assert(!is_scheduled<weir::policy::seats> && !is_scheduled<weir::policy::sliding_log>);
+static_assert(!is_scheduled<weir::policy::seats>);
 
 // One per second; the first is taken now.
 struct one_a_second {
@@ -445,6 +444,44 @@ BOOST_AUTO_TEST_CASE(can_be_for_one_key) {
     auto const late = clients.reserve("a", 1, 500ms, ec);
     BOOST_TEST((!late && ec == errc::deadline_unreachable));
     BOOST_CHECK_THROW((void)clients.reserve("a", 2), weir::rejection);
+}
+
+// The delays that `ReserveN` of Go's golang.org/x/time/rate states for a limiter of 10/s with a burst of 5, by its rules:
+// the tokens grow by 10/s up to 5; a reservation takes its tokens at once, and waits until they are not negative.
+BOOST_AUTO_TEST_CASE(has_the_delays_of_the_limiter_of_go) {
+    struct row {
+        weir::duration at;     // since the start
+        weir::amount n;        // tokens before: 5, then as in the comments
+        weir::duration delay;  // negative tokens / 10 per second
+    };
+    std::vector<row> const rows{
+        {0ms, 5, 0ms},       // 5 - 5 = 0
+        {0ms, 3, 300ms},     // 0 - 3 = -3
+        {0ms, 4, 700ms},     // -3 - 4 = -7
+        {100ms, 1, 700ms},   // -7 + 1 - 1 = -7
+        {1000ms, 2, 0ms},    // -7 + 9 - 2 = 0
+        {1050ms, 1, 50ms},   // 0 + 0.5 - 1 = -0.5
+        {1050ms, 5, 550ms},  // -0.5 - 5 = -5.5
+        {9000ms, 5, 0ms},    // -5.5 + 79.5, at most 5, - 5 = 0
+    };
+    asio::io_context ctx;
+    token_bucket calls(ctx, {.rate = {10, 1s}, .burst = 5});
+    auto const start = clock::now();
+    std::vector<token_bucket::reservation> places;
+    for (auto const& [at, n, delay] : rows) {
+        run_for(ctx, start + at - clock::now());
+        places.push_back(calls.reserve(n));
+        BOOST_TEST((places.back().at() == clock::now() + delay), "at " << at.count());
+    }
+    // Go: `ReserveN` of more than the burst is not OK, and `Cancel` of the last reservation gives all tokens back.
+    error_code ec;
+    auto const more = calls.reserve(6, {}, ec);
+    BOOST_TEST((ec == errc::exceeds_capacity));
+    auto last = calls.reserve(2);
+    BOOST_TEST((last.at() == clock::now() + 200ms));
+    last.give_back();
+    auto const again = calls.reserve(2);
+    BOOST_TEST((again.at() == clock::now() + 200ms));
 }
 
 // For each policy with a schedule: reservations are granted exactly at the grant times that they returned.

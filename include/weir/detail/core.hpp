@@ -382,23 +382,23 @@ private:
                                                        Key const&... key) noexcept;
 
     // Does the work of `enter`, under the lock.
-    template <class... Key>
+    template <bool is_reservation = false, class... Key>
     [[nodiscard]] bool enter_here(visit& here, operation& op, wait_limit const& limit,
                                   Key const&... key) {
-        bool const waits = waits_here(op, limit, key...);
+        bool const waits = waits_here<is_reservation>(op, limit, key...);
         if (op.error) [[unlikely]]
             here.rejects(op);
         else if (waits && room().has_nothing_to_send())
             here.changes_nothing();  // `summon` has posted the step for it
         return waits;
     }
-    template <class... Key>
+    template <bool is_reservation, class... Key>
     [[nodiscard]] bool waits_here(operation& op, wait_limit const& limit, Key const&... key) {
         bool const timed = room().needs_time_to_ask();
         if (room().decide(op, time_if(timed), key...))
             return false;
         auto const now = time_if(!timed);
-        if (room().cannot_wait(op, limit, now))
+        if (room().template cannot_wait<is_reservation>(op, limit, now))
             return false;
         room().join(op, now);
         summon_or([&] { room().withdraw(op); });

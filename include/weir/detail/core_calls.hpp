@@ -68,7 +68,7 @@ template <class... Key>
 bool core<Room, Host>::reserve(operation& op, wait_limit const& limit, time_point& grant_time,
                                Key const&... key) {
     visit here(*this);
-    bool const waits = enter_here(here, op, limit, key...);
+    bool const waits = enter_here<true>(here, op, limit, key...);
     grant_time = is_over(op) ? time_if(false) : room().grant_time_of_last(op, time_if(false));
     return waits;
 }

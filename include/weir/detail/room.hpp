@@ -137,7 +137,9 @@ public:
     }
 
     /// Prepares a wait after `decide` has returned false. Returns whether `op` cannot wait, with the outcome in it.
-    /// Otherwise `op` has its deadline, and `join` must follow. May throw `std::bad_alloc`, without an effect.
+    /// Otherwise `op` has its deadline, and `join` must follow. May throw `std::bad_alloc`, without an effect. The grant
+    /// time of a reservation is exact; that of a request is never too late.
+    template <bool is_reservation = false>
     [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
         auto& l = slots().line_of(op);
         event here(*this, &l, now);
@@ -145,7 +147,8 @@ public:
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
         auto const r = op.asked_for();
         auto const evicted = parts().places.find(r, l, this->queueing());
-        auto const ready = this->grant_time_of(l, r, evicted.value_or(0), now);
+        auto const ready = is_reservation ? this->reserved_time_of(l, r, evicted.value_or(0), now)
+                                          : this->grant_time_of(l, r, evicted.value_or(0), now);
 
         if (ready != unknown && ready > deadline)
             return reject_in(l, op, errc::deadline_unreachable, ready, now);
@@ -174,18 +177,14 @@ public:
     /// Returns the grant time of `op`, which is the last in its line, if all before it are granted at theirs;
     /// `unknown` if it cannot be predicted.
     [[nodiscard]] time_point grant_time_of_last(operation const& op, time_point now) noexcept {
-        auto& l = slots().line_of(op);
-        if (!l.foresees() || l.is_sweeping())
-            return unknown;
-        return this->ready_at(slots().slot_of(l), op.count, l.asked() - op.count, now);
+        return base::grant_time_of_last(slots().line_of(op), op, now);
     }
     /// Puts `by` in the position of `op`. No event affects `op` from then on.
     void replace(operation& op, operation& by) noexcept {
         auto& l = slots().line_of(op);
         by.come_as(op);
         slots().bind(by, l);
-        l.replace(op, by);
-        deadlines::replace(op, by);
+        base::replace(l, op, by);
         op.at = place::nowhere;
     }
 

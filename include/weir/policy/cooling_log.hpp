@@ -39,6 +39,42 @@ public:
         void forget(std::size_t entries) noexcept;
     };
 
+    static constexpr auto schedule = weir::schedule::by_turns;
+
+    /// A log that grants ahead of time. It reads the entries of the log that it was made from, and stores only its own
+    /// grants, 16 bytes each.
+    class forecast_type {
+    public:
+        forecast_type(cooling_log const& rule, state_type const& s);
+
+        [[nodiscard]] amount remaining(time_point now) const noexcept;
+        [[nodiscard]] time_point ready_at(amount n, amount, time_point now) const noexcept;
+        ticket take(amount n, time_point now);
+
+    private:
+        template <class Predicate>
+        [[nodiscard]] std::size_t first_where(Predicate holds) const noexcept;
+        [[nodiscard]] std::size_t size() const noexcept { return kept_ + next_.size(); }
+        [[nodiscard]] entry const& at(std::size_t i) const noexcept {
+            return i < kept_ ? (*log_)[i] : next_[i - kept_];
+        }
+        [[nodiscard]] number granted() const noexcept {
+            return next_.empty() ? cooled_ : next_.back().last;
+        }
+        [[nodiscard]] std::size_t first_cooling(time_point now) const noexcept;
+        [[nodiscard]] number last_cooled(std::size_t first) const noexcept {
+            return first == first_ ? cooled_ : at(first - 1).last;
+        }
+
+        cooling_log const* rule_;
+        block_queue<entry> const* log_;
+        std::size_t kept_;  // entries of the log; its last one is copied, since its slice may go on
+        block_queue<entry> next_;  // the entries after them
+        std::size_t first_ = 0;    // the entries before it have expired
+        number cooled_;            // the last permit of these
+        time_point slice_began_;
+    };
+
     /// With a slice of 1 ns only grants of the same time share an entry.
     cooling_log(amount limit, duration window, duration slice) noexcept
         : limit_(limit), window_(window), slice_(slice) {}
@@ -61,6 +97,7 @@ public:
     /// the result may be too early: it counts permits, and ignores which of them must be granted together.
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept;
+    [[nodiscard]] forecast_type forecast(state_type const& s) const { return {*this, s}; }
     /// Takes `n` permits; the ticket is the time. Allocates as the log grows. If memory is lacking, a grant shares the
     /// entry of the grant before it, which then expires with it; a grant that goes into debt throws `std::bad_alloc`.
     ticket take(state_type& s, amount n, time_point now) const;

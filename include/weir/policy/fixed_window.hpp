@@ -49,6 +49,7 @@ namespace policy {
 class fixed_window_rule {
 public:
     using options_type = fixed_window_options;
+    static constexpr auto schedule = weir::schedule::by_turns;
 
     struct state_type {
         time_point began = time_point::min();

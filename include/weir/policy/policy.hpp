@@ -54,8 +54,10 @@ using ticket = std::uint64_t;
 /// - `p.catches_up()`: returns whether the policy makes up for late grants as far as it can save permits. A bucket
 ///   does. A policy that only stores the time of a grant loses the permits that a late timer misses.
 /// - `p.tickets()`: returns the kind of its tickets, one of `tickets`, always the same. Saves memory in `policy::all`.
-/// - `P::is_scheduled`: a constant, true if `ready_at` is exact for any `ahead`, provided that the requests ahead are
-///   granted at their times.
+/// - `P::schedule`: a constant, how the grant times of the requests in a queue can be computed, one of `schedule`.
+/// - `p.forecast()`: for `schedule::by_turns`: returns an object with the members `ready_at(n, 0, now)`, `remaining(now)`
+///   and `take(n, now)`, which work like those of a copy of `p`. The time never goes back. The object may refer to `p`, and
+///   is not used after a change of `p`. It and its `take` may throw `std::bad_alloc`.
 /// - `p.times_leave()`: returns whether `p.leave(n, ticket, now)` uses the time.
 /// - `p.report(ticket, outcome)`: records the outcome of the work under `ticket`, which is released later. Returns the
 ///   ticket to use from then on.
@@ -130,6 +132,23 @@ template <class P>
         return tickets::own;
 }
 
+/// How the grant times of the requests in a queue follow from the state of a policy. They assume that nobody leaves and
+/// that each request is granted at its time.
+enum class schedule : std::uint8_t {
+    none,    ///< they cannot be computed: they depend on when permits are released
+    by_sum,  ///< `ready_at` is exact for any `ahead`: only the sum of the permits ahead counts
+    by_turns,  ///< a copy of the policy must grant the requests ahead one by one, since their amounts count
+};
+
+/// Returns how grant times under the policy or rule `P` can be computed; `none` if it does not define `schedule`.
+template <class P>
+[[nodiscard]] constexpr schedule schedule_of() noexcept {
+    if constexpr (requires { P::schedule; })
+        return P::schedule;
+    else
+        return schedule::none;
+}
+
 /// Returns whether `p` needs the time when a permit is released.
 template <class P>
 [[nodiscard]] constexpr bool times_leave(P const& p) noexcept {
@@ -151,7 +170,7 @@ template <class P>
 /// A policy that can compute the grant time of each request in a queue.
 // clang-format off
 template <class P>
-concept scheduled_policy = limiting_policy<P> && requires { requires P::is_scheduled; };
+concept scheduled_policy = limiting_policy<P> && schedule_of<P>() != schedule::none;
 // clang-format on
 
 /// A policy that uses the reported outcomes of the work under its permits.

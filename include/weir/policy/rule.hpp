@@ -27,6 +27,8 @@ namespace weir::inline v0_2 {
 ///   false is allowed where true is correct, a permanent one is not. A state that is alike to an unused one can be
 ///   dropped.
 /// - `R::heap_bytes(s)`: optional, returns the size of the heap memory of a state, as `heap_bytes` of a policy.
+/// - `r.forecast(s)`: optional, like `forecast` of a policy. A rule whose states are small and constant in size leaves it
+///   out.
 /// - `R::ignores_leave`: optional, a constant, true if `leave` never has an effect and need not be called.
 // clang-format off
 template <class R>
@@ -104,10 +106,6 @@ void resume(R const& r, typename R::state_type& s, R const& old, typename R::sta
         r.take_over(s, old, before, now);
 }
 
-/// A rule that can compute the grant time of each request in a queue, as `scheduled_policy`.
-template <class R>
-concept scheduled_rule = limiting_rule<R> && requires { requires R::is_scheduled; };
-
 /// Releases `n` used permits of ticket `t` in a state of a rule.
 template <limiting_rule R>
 [[nodiscard]] bool leave(R const& r, typename R::state_type& s, amount n, ticket t,
@@ -126,14 +124,29 @@ concept rule_hears_reports = requires(R const& r, typename R::state_type s, tick
 
 namespace policy {
 
-/// A policy made of a rule and one state. `Held` is the rule, or a pointer to a shared rule.
 template <limiting_rule Rule, class Held = Rule>
+class ruled;
+
+/// Returns the forecast of a rule and a state, which must exist as long as it: see `limiting_policy`.
+template <limiting_rule Rule>
+[[nodiscard]] auto forecast_of(Rule const& rule, typename Rule::state_type const& s) {
+    if constexpr (requires { rule.forecast(s); }) {
+        return rule.forecast(s);
+    } else {
+        static_assert(std::is_trivially_copyable_v<typename Rule::state_type>);
+        auto copy = s;
+        return ruled<Rule, Rule const*>(&rule, std::move(copy));
+    }
+}
+
+/// A policy made of a rule and one state. `Held` is the rule, or a pointer to a shared rule.
+template <limiting_rule Rule, class Held>
 class ruled {
 public:
     using rule_type = Rule;
     using state_type = typename Rule::state_type;
     using options_type = typename Rule::options_type;
-    static constexpr bool is_scheduled = scheduled_rule<Rule>;
+    static constexpr auto schedule = schedule_of<Rule>();
 
     explicit ruled(options_type const& options)
         : rule_(make(options)), state_(rule().begin(time_point::min())) {}
@@ -187,6 +200,11 @@ public:
         requires requires(Rule const& r, state_type const& s) { r.ask_again_at(s, n, now); }
     {
         return rule().ask_again_at(state_, n, now);
+    }
+    [[nodiscard]] auto forecast() const
+        requires(schedule == weir::schedule::by_turns)
+    {
+        return forecast_of(rule(), state_);
     }
     [[nodiscard]] std::size_t heap_bytes() const noexcept
         requires heap_rule<Rule>

@@ -100,7 +100,7 @@ public:
     [[nodiscard]] options_type const& options() const noexcept { return options_; }
     [[nodiscard]] amount capacity() const noexcept { return max_amount; }
     [[nodiscard]] bool timed() const noexcept { return true; }
-    static constexpr bool is_scheduled = true;
+    static constexpr auto schedule = weir::schedule::by_sum;
 
     /// Returns how many requests for one permit would be granted now. A larger request is granted, too, if this is not
     /// 0.

@@ -92,7 +92,7 @@ public:
     [[nodiscard]] bool timed() const noexcept { return true; }
     [[nodiscard]] weir::tickets tickets() const noexcept { return tickets::none; }
     [[nodiscard]] bool catches_up() const noexcept { return true; }
-    static constexpr bool is_scheduled = true;
+    static constexpr auto schedule = weir::schedule::by_sum;
     [[nodiscard]] amount remaining(state_type const& s, time_point now) const noexcept {
         return by_intervals_ ? beats_.room(beat_of(s), now) : even_.room({s.of_either}, now);
     }

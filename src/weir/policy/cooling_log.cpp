@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <ranges>
 #include <utility>
 
 namespace weir::inline v0_2::policy {
@@ -48,6 +49,61 @@ void cooling_log::state_type::forget(std::size_t entries) noexcept {
     forgotten = last.last;
     forgotten_until = last.at;
     log.pop_front(entries);
+}
+
+cooling_log::forecast_type::forecast_type(cooling_log const& rule, state_type const& s)
+    : rule_(&rule),
+      log_(&s.log),
+      kept_(s.log.empty() ? 0 : s.log.size() - 1),
+      cooled_(s.forgotten),
+      slice_began_(s.slice_began) {
+    if (!s.log.empty() && !next_.try_push_back(s.log.back()))
+        throw std::bad_alloc();
+}
+
+template <class Predicate>
+std::size_t cooling_log::forecast_type::first_where(Predicate holds) const noexcept {
+    auto const entries = std::views::iota(first_, size());
+    return first_ +
+           static_cast<std::size_t>(
+               std::ranges::partition_point(entries, [&](std::size_t i) { return !holds(at(i)); }) -
+               entries.begin());
+}
+
+std::size_t cooling_log::forecast_type::first_cooling(time_point now) const noexcept {
+    return first_where([&](entry const& e) { return !rule_->cooled(e, now); });
+}
+
+amount cooling_log::forecast_type::remaining(time_point now) const noexcept {
+    auto const cooling = granted() - last_cooled(first_cooling(now));
+    return std::max<amount>(rule_->limit_ - static_cast<amount>(cooling), 0);
+}
+
+time_point cooling_log::forecast_type::ready_at(amount n, amount, time_point now) const noexcept {
+    auto const place = static_cast<amount>(granted() - cooled_) + n - rule_->limit_;
+    if (place <= 0)
+        return now;
+    auto const i =
+        first_where([&](entry const& e) { return static_cast<amount>(e.last - cooled_) >= place; });
+    return i == size() ? never : std::max(now, later(at(i).at, rule_->window_));
+}
+
+// Like `take` of the log.
+ticket cooling_log::forecast_type::take(amount n, time_point now) {
+    auto const first = first_cooling(now);
+    cooled_ = last_cooled(first);
+    first_ = first;
+    entry const taken{now, granted() + static_cast<number>(n)};
+    bool const goes_on =
+        !next_.empty() && (next_.back().at == now || now < later(slice_began_, rule_->slice_));
+    if (goes_on) {
+        next_.back() = taken;
+    } else {
+        if (!next_.try_push_back(taken))
+            throw std::bad_alloc();
+        slice_began_ = now;
+    }
+    return static_cast<ticket>(now.time_since_epoch().count());
 }
 
 cooling_log::state_type cooling_log::begin(time_point now) const {

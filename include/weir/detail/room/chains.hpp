@@ -60,6 +60,7 @@ public:
         if (!slots().has_place(s, now, who...))
             return false;
         event const here(*this, s.line(), now);
+        this->forget_turns();
         auto* const accounts = this->accounts();
         auto const account = accounts ? accounts->take(e.asked_for(), e.count) : std::uint8_t();
         if (e.number != 0) {

@@ -7,6 +7,7 @@
 #include <weir/detail/room/common.hpp>
 #include <weir/detail/room/deadlines.hpp>
 #include <weir/detail/room/grants.hpp>
+#include <weir/detail/room/line_forecast.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
@@ -17,6 +18,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 namespace weir::inline v0_2::detail {
@@ -28,6 +31,18 @@ namespace weir::inline v0_2::detail {
 template <class Slots>
 class lines : public grants<Slots> {
     using base = grants<Slots>;
+
+    template <class Policy>
+    struct forecast_for {
+        using type = no_line_forecast;
+    };
+    template <class Policy>
+        requires(schedule_of<Policy>() == schedule::by_turns)
+    struct forecast_for<Policy> {
+        using type = line_forecast<Policy>;
+    };
+    using forecast_type = typename forecast_for<typename Slots::policy_type>::type;
+    static constexpr bool is_by_turns = !std::is_same_v<forecast_type, no_line_forecast>;
 
 public:
     [[nodiscard]] queue_options const& queueing() const noexcept { return parts_.queueing; }
@@ -92,6 +107,36 @@ protected:
         auto const ahead = l.ahead_of_new(r, now);
         return ready_at(s, r.count(), std::max<amount>(ahead - evicted, 0), now);
     }
+    /// Returns the grant time of a reservation for `r`. Unlike `grant_time_of` it is exact if the amounts of the requests
+    /// ahead count. May throw `std::bad_alloc`.
+    [[nodiscard]] time_point reserved_time_of(line_type& l, request const& r, amount evicted,
+                                              time_point now) {
+        if constexpr (is_by_turns) {
+            if (foresees(l) && !l.empty())
+                return forecast_.of_new(
+                    l, slots().slot_of(l).policy(), r.count(), evicted, this->pause().from(now));
+        }
+        return grant_time_of(l, r, evicted, now);
+    }
+    /// Returns the grant time of `op`, which is the last in its line; `unknown` if it cannot be predicted.
+    [[nodiscard]] time_point grant_time_of_last(line_type& l, operation const& op,
+                                                time_point now) noexcept {
+        if (!foresees(l))
+            return unknown;
+        auto const s = slots().slot_of(l);
+        if constexpr (is_by_turns) {
+            try {
+                return forecast_.of_last(l, s.policy(), this->pause().from(now));
+            } catch (std::bad_alloc const&) {
+                return unknown;
+            }
+        } else {
+            return ready_at(s, op.count, l.asked() - op.count, now);
+        }
+    }
+    /// Records that the state of a policy has changed, otherwise than by a grant to a request in a line.
+    void forget_turns() noexcept { forecast_.drop(); }
+
     [[nodiscard]] bool is_too_long(time_point ready, time_point now) const noexcept {
         return ready != unknown &&
                ready > later(now, queueing().max_expected_wait.length_or(forever));
@@ -131,6 +176,7 @@ protected:
     }
     /// Records that a debt delays the waiting requests: some of them can no longer be granted in time.
     void fall_into_debt(slot const& s, time_point now) noexcept {
+        forget_turns();
         auto* const l = s.line();
         if (!l || l->is_idle()) [[likely]]
             return;
@@ -151,9 +197,15 @@ protected:
     // Requests in a line.
 
     void erase(line_type& l, operation& op) noexcept {
+        forget_turns();
         l.erase(op);
         deadlines::erase(op);
         parts_.count_departure(op.count);
+    }
+    void replace(line_type& l, operation& op, operation& by) noexcept {
+        forecast_.replace(op, by);
+        l.replace(op, by);
+        deadlines::replace(op, by);
     }
     void take_out(line_type& l, operation& op) noexcept {
         l.sweep().leaves(op);
@@ -207,7 +259,13 @@ private:
                           : unknown;
     }
 
+    // Returns whether the future of the line is known. A chain also waits for other limiters, so its turn is not.
+    [[nodiscard]] static bool foresees(line_type const& l) noexcept {
+        return l.foresees() && !l.is_sweeping() && !(is_by_turns && l.chain_before(nullptr));
+    }
+
     common_parts parts_;
+    [[no_unique_address]] forecast_type forecast_;
 };
 
 }  // namespace weir::inline v0_2::detail

@@ -144,6 +144,7 @@ private:
         auto s = this->find(from);
         bool const is_stored = slots().has_place(s, now, from);
         event const here(*this, s.line(), now);
+        this->forget_turns();
         bool const made_room = is_stored && s.policy().refund(n, from.ticket, now);
         this->count_back(n);
         this->settle_account(n, from);

@@ -64,6 +64,7 @@ template <limiting_rule Rule>
 class rule_view {
 public:
     using state_type = typename Rule::state_type;
+    static constexpr auto schedule = schedule_of<Rule>();
 
     rule_view(Rule const& r, state_type& s, heap_sum<Rule> heap) noexcept
         : rule_(r), state_(s), heap_(heap) {}
@@ -86,6 +87,11 @@ public:
         requires requires(Rule const& r, state_type const& s) { r.ask_again_at(s, n, now); }
     {
         return rule_.ask_again_at(state_, n, now);
+    }
+    [[nodiscard]] auto forecast() const
+        requires(schedule == weir::schedule::by_turns)
+    {
+        return policy::forecast_of(rule_, state_);
     }
     ticket take(amount n, time_point now) const {
         [[maybe_unused]] heap_change<Rule> const noted(heap_, state_);

@@ -25,6 +25,8 @@ namespace weir::inline v0_2::detail {
 class sweep {
 public:
     [[nodiscard]] bool is_under_way() const noexcept { return is_under_way_; }
+    /// Returns the number of walks that were begun.
+    [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
     /// Returns whether no request may be granted before the end of the walk.
     [[nodiscard]] bool holds_grants() const noexcept { return holds_grants_; }
 
