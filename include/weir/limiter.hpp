@@ -313,7 +313,7 @@ public:
     ///
     /// Cost: constant for buckets and smooth limiters. For the others the amounts of the requests ahead count: the first
     /// reservation after the queue or the limiter changed looks at each of them under the lock, and the next ones only at
-    /// those that came since. A grant, a departure, a refund, a charge, a pause or other options are such a change. The
+    /// requests that came since. A grant, a departure, a refund, a charge, a pause or other options are such a change. The
     /// memory is up to 16 bytes for each of these requests, until the next change. `queue_options::max_waiting` bounds
     /// both.
     ///

@@ -24,7 +24,7 @@
 #include <vector>
 
 // Reservations of windows: the grant time depends on the amounts of the requests ahead, and not only on their sum. A slow
-// model, written from the definitions of the limits, says when each request of a queue is granted.
+// model, written from the definitions of the limits, computes when each request of a queue is granted.
 
 using namespace support;
 using weir::amount;
@@ -119,7 +119,7 @@ struct model {
     std::map<std::size_t, grant> by_id = {};
     std::deque<waiter> line = {};
 
-    // Drops and grants what is due now.
+    // Drops and grants the requests that are due now.
     void serve() {
         std::erase_if(line, [&](waiter const& w) { return w.deadline < now; });
         while (!line.empty() && now >= paused_until) {
@@ -272,7 +272,7 @@ private:
         kept_.erase(found);
         advance(0);
     }
-    // Within the limit: a debt has rules of its own.
+    // Within the limit: a debt has its own rules.
     void charge() {
         if (model_.words.counts(model_.granted, model_.now) == model_.words.options.limit)
             return;

@@ -138,7 +138,7 @@ public:
 
     /// Prepares a wait after `decide` has returned false. Returns whether `op` cannot wait, with the outcome in it.
     /// Otherwise `op` has its deadline, and `join` must follow. May throw `std::bad_alloc`, without an effect. The grant
-    /// time of a reservation is exact; that of a request is never too late.
+    /// time of a reservation is exact; the one of a request is never too late.
     template <bool is_reservation = false>
     [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
         auto& l = slots().line_of(op);

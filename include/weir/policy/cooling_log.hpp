@@ -68,7 +68,7 @@ public:
 
         cooling_log const* rule_;
         block_queue<entry> const* log_;
-        std::size_t kept_;  // entries of the log; its last one is copied, since its slice may go on
+        std::size_t kept_;  // entries of the log that are not copied: its last slice may continue
         block_queue<entry> next_;  // the entries after them
         std::size_t first_ = 0;    // the entries before it have expired
         number cooled_;            // the last permit of these

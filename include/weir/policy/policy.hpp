@@ -56,8 +56,8 @@ using ticket = std::uint64_t;
 /// - `p.tickets()`: returns the kind of its tickets, one of `tickets`, always the same. Saves memory in `policy::all`.
 /// - `P::schedule`: a constant, how the grant times of the requests in a queue can be computed, one of `schedule`.
 /// - `p.forecast()`: for `schedule::by_turns`: returns an object with the members `ready_at(n, 0, now)`, `remaining(now)`
-///   and `take(n, now)`, which work like those of a copy of `p`. The time never goes back. The object may refer to `p`, and
-///   is not used after a change of `p`. It and its `take` may throw `std::bad_alloc`.
+///   and `take(n, now)`, which work like the members of a copy of `p`. The time never goes back. The object may refer to
+///   `p`, and is not used after a change of `p`. It and its `take` may throw `std::bad_alloc`.
 /// - `p.times_leave()`: returns whether `p.leave(n, ticket, now)` uses the time.
 /// - `p.report(ticket, outcome)`: records the outcome of the work under `ticket`, which is released later. Returns the
 ///   ticket to use from then on.
@@ -132,8 +132,8 @@ template <class P>
         return tickets::own;
 }
 
-/// How the grant times of the requests in a queue follow from the state of a policy. They assume that nobody leaves and
-/// that each request is granted at its time.
+/// How the grant times of the requests in a queue follow from the state of a policy. They assume that no request
+/// leaves and that each request is granted at its time.
 enum class schedule : std::uint8_t {
     none,    ///< they cannot be computed: they depend on when permits are released
     by_sum,  ///< `ready_at` is exact for any `ahead`: only the sum of the permits ahead counts

@@ -13,7 +13,7 @@
 namespace weir::inline v0_2::detail {
 
 /// Computes the grant times of the requests in a line under a policy with `schedule::by_turns`: a forecast of the policy
-/// grants them one by one. Later questions about the same line go on where the last one ended, unless `drop` was called.
+/// grants them one by one. Later questions about the same line continue at its last request, unless `drop` was called.
 ///
 /// A request whose patience ends before its turn leaves then, and those behind it move up.
 template <class Policy>
