@@ -261,7 +261,7 @@ private:
 
     // Returns whether the future of the line is known. A chain also waits for other limiters, so its turn is not.
     [[nodiscard]] static bool foresees(line_type const& l) noexcept {
-        return l.foresees() && !l.is_sweeping() && !(is_by_turns && l.chain_before(nullptr));
+        return l.foresees() && !l.is_sweeping() && !(is_by_turns && l.has_queued_chain());
     }
 
     common_parts parts_;
