@@ -27,11 +27,12 @@ struct among_queued;
 struct among_grouped;
 struct among_overdue;
 
-/// The type of a hook of an ordered set.
+/// The type of a hook of an ordered set. Its color is a bit of a pointer, since each chain has several hooks.
 template <class Tag>
 using chain_set_hook =
     boost::intrusive::set_base_hook<boost::intrusive::tag<Tag>,
-                                    boost::intrusive::link_mode<boost::intrusive::normal_link>>;
+                                    boost::intrusive::link_mode<boost::intrusive::normal_link>,
+                                    boost::intrusive::optimize_size<true>>;
 
 /// The request of a chain to one of its limiters, and its position there. It may be read under the lock of that
 /// limiter, and changes only under the locks of all.
