@@ -155,10 +155,13 @@ BOOST_AUTO_TEST_CASE(a_chain_that_fails_takes_nothing_meanwhile) {
 }
 
 BOOST_AUTO_TEST_CASE(permits_return_together_or_the_rooms_take_them_back) {
-    two_limiters of(2, 1);
+    two_limiters of(3, 1);
     auto permits = of.take();
     BOOST_TEST_REQUIRE(static_cast<bool>(permits));
     permits[0].settle(2);  // of the first limiter it holds two permits from now on
+    error_code ec;
+    of.a->try_enter(1, ec).leave();  // the lock counts again
+    BOOST_TEST(watched_lock::all[0]->visible().value() == 1);
     permits.leave();
     BOOST_TEST(of.a->stats().in_use == 0);
     BOOST_TEST(of.b->stats().in_use == 0);
