@@ -66,7 +66,7 @@ struct limit_state : weir::limit_metrics {
     std::string queue;
     std::string key;     // selects the limiter of a request; empty: one limiter for all
     bool seats = false;  // it limits concurrent requests
-    // The bounds of a limit with a key, and the memory of its keys in bytes.
+    // The bounds of a limit with a key, and the memory of its keys in bytes, which a limit with a tree does not know.
     std::optional<std::uint64_t> max_keys;
     std::optional<std::uint64_t> memory;
     std::optional<std::uint64_t> max_memory;

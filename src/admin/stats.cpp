@@ -68,11 +68,11 @@ void add(tool::json& out, limit_state const& l) {
     if (l.keys)
         out.member("keys", *l.keys);
     if (l.max_keys)
-        out.member("max_keys", *l.max_keys)
-            .member("memory", *l.memory)
-            .member("max_memory", *l.max_memory);
+        out.member("max_keys", *l.max_keys);
     else
         out.member("capacity", l.stats.capacity);
+    if (l.memory && l.max_memory)
+        out.member("memory", *l.memory).member("max_memory", *l.max_memory);
     out.member("waited_total", tool::seconds(l.stats.waited_total))
         .member("waited_max", tool::seconds(l.stats.waited_max));
     out.name("waits").begin();

@@ -253,6 +253,8 @@ unsigned status_of_rejection(limit const& l) {
 }
 
 std::string rule_text(limit const& l) {
+    if (l.tree)
+        return to_string(*l.tree);
     return l.is_unlimited ? std::string(unlimited) : to_string(l.rule);
 }
 

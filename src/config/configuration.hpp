@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/policy/fed.hpp>
 #include <weir/policy/limiter_config.hpp>
+#include <weir/policy/tree/options.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
@@ -180,10 +181,13 @@ inline constexpr std::string_view unlimited = "unlimited";
 
 struct limit {
     static constexpr std::chrono::seconds default_patience{1};
+    static constexpr std::size_t longest_name = 64;  // of a node of `tree`
 
     std::string name;
     weir::limiter_config rule;
     bool is_unlimited = false;  // only the keys of `overrides` are limited; `rule` has their kind
+    // Replaces `rule`, which then is the bucket of its root. Each part of `key` is a level.
+    std::optional<weir::rate_tree_options> tree;
 
     std::vector<key_part> key;  // empty: one limiter for all requests
     int v4_prefix = 32;         // clients that share this many leading address bits share a key

@@ -6,6 +6,7 @@
 #include "shadowing.hpp"
 #include "table_reader.hpp"
 #include "tool/arguments.hpp"
+#include "tree.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -365,11 +366,13 @@ void file_reader::read_limit(table_reader& t) {
     limit l;
     l.name = name_of(t, "limit", limits_);
     override_rule said;
-    bool const ruled = t.require("rule", said, rule());
+    bool const has_tree = t.has("tree");
+    bool ruled = has_tree ? t.get("rule", said, rule()) : t.require("rule", said, rule());
     l.is_unlimited = ruled && !said;
     l.rule = said.value_or(rule_of("1/1s"));
     read_key(t, l);
     read_overrides(t, l);
+    ruled = read_tree(t, l) || (ruled && !has_tree);
 
     bool const punishes = is_penalty(l.rule);
     t.get("queue", l.queue, queue());
@@ -387,12 +390,12 @@ void file_reader::read_limit(table_reader& t) {
         t.problem(t.at("weights"), "`weights` requires `order fair` in `queue`");
     t.get("dry_run", l.dry_run, flag());
     read_cost(t, l, ruled);
-    read_count(t, l, ruled);
+    read_count(t, l, ruled && !has_tree);
 
     if (t.get("store", l.store, text("the name of a store")))
         stores_.use(l.store, t.at("store"), fmt::format("limit `{}`", l.name));
-    read_sharing(t, l, ruled);
-    if (!l.key.empty() && most_memory(l) > static_cast<double>(l.max_memory))
+    read_sharing(t, l, ruled && !has_tree);
+    if (!has_tree && !l.key.empty() && most_memory(l) > static_cast<double>(l.max_memory))
         warnings_.add(
             t.at("rule"),
             fmt::format("warning: limit `{}`: {} keys can take about {:.0f} MB; `max_memory` "

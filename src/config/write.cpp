@@ -2,6 +2,7 @@
 
 #include "tool/json.hpp"
 #include "tool/text.hpp"
+#include "tree.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -207,7 +208,8 @@ void write(writer& w, limit const& l) {
     limit const by_default;
     w.table("[limit]");
     w.line("name", tool::quoted(l.name));
-    w.line("rule", tool::quoted(rule_text(l)));
+    if (!l.tree)
+        w.line("rule", tool::quoted(rule_text(l)));
     if (l.key.size() == 1)
         w.line("key", value_text(l.key.front()));
     else
@@ -233,6 +235,11 @@ void write(writer& w, limit const& l) {
     w.member("prefetch", l.prefetch, by_default.prefetch);
     w.member("timeout", l.timeout, by_default.timeout);
     w.member("on_failure", to_string(l.on_failure), to_string(by_default.on_failure));
+    if (l.tree) {
+        w.table("limit.tree");
+        for (auto const& node : l.tree->nodes)
+            w.line(tool::quoted(node.path), tool::quoted(to_string(node)));
+    }
     if (!l.weights.empty())
         w.table("limit.weights");
     for (auto const& [clients, weight] : l.weights)

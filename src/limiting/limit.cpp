@@ -16,7 +16,7 @@ bool may_change_order(weir::queue_order before, weir::queue_order after) {
 }  // namespace
 
 bool can_be_chained(config::limit const& c) {
-    return c.store.empty() && c.queue.order == weir::queue_order::fifo;
+    return !c.tree && c.store.empty() && c.queue.order == weir::queue_order::fifo;
 }
 
 std::string state_name(config::limit const& c, std::string const& rule) {
@@ -38,11 +38,12 @@ bool has_state(weir::limiter_config const& rule) {
 
 bool can_become(config::limit const& before, config::limit const& after) {
     return after.name == before.name && config::are_of_one_kind(after.rule, before.rule) &&
-           after.key == before.key && after.v4_prefix == before.v4_prefix &&
-           after.v6_prefix == before.v6_prefix && after.max_keys == before.max_keys &&
-           after.max_memory == before.max_memory && after.when_full == before.when_full &&
-           after.priority == before.priority && after.weights == before.weights &&
-           after.store == before.store && after.shared_as == before.shared_as &&
+           after.tree.has_value() == before.tree.has_value() && after.key == before.key &&
+           after.v4_prefix == before.v4_prefix && after.v6_prefix == before.v6_prefix &&
+           after.max_keys == before.max_keys && after.max_memory == before.max_memory &&
+           after.when_full == before.when_full && after.priority == before.priority &&
+           after.weights == before.weights && after.store == before.store &&
+           after.shared_as == before.shared_as &&
            may_change_order(before.queue.order, after.queue.order);
 }
 

@@ -13,6 +13,8 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/container/small_vector.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -73,6 +75,10 @@ public:
     // Removes the last part.
     void remove() { text_.resize(begun_ - sizeof(std::uint64_t)); }
 
+    // The value of the last part.
+    [[nodiscard]] std::string_view last() const {
+        return {text_.data() + begun_, text_.size() - begun_};
+    }
     [[nodiscard]] std::uint64_t hash(weir::hash_seed const& seed) const {
         return weir::key_hash()(seed, std::string_view(text_.data(), text_.size()));
     }
@@ -189,6 +195,30 @@ std::uint64_t keys_of_requests::of(request_info const& who) const {
         }
     }
     return text.hash(seed_);
+}
+
+std::vector<std::string> keys_of_requests::names_of(request_info const& who) const {
+    std::vector<std::string> names;
+    names.reserve(parts_.size());
+    for (auto const& part : parts_) {
+        if (part.what == config::key_part::kind::client) {
+            names.push_back(limiting::address_of_key(client(who.client)).to_string());
+            continue;
+        }
+        key_text text;
+        bool found = text.add(part, who.request);
+        for (auto const& other : part.otherwise) {
+            if (found)
+                break;
+            text.remove();
+            found = text.add(other, who.request);
+        }
+        // Keys are kept, so a long value would take much memory. The hash is longer than any value that is kept itself.
+        names.push_back(text.last().size() <= config::limit::longest_name
+                            ? std::string(text.last())
+                            : fmt::format("{:0>80x}", text.hash(seed_)));
+    }
+    return names;
 }
 
 std::uint64_t keys_of_requests::of(std::string const& text) const {

@@ -26,6 +26,9 @@ public:
     explicit keys_of_requests(std::vector<config::key_part> parts);
 
     [[nodiscard]] std::uint64_t of(request_info const& who) const;
+    /// Returns the value of each part of the key, for a tree of rates: an empty text without one, the first address of
+    /// its network for a client, and a hash for a value that is longer than `config::limit::longest_name`.
+    [[nodiscard]] std::vector<std::string> names_of(request_info const& who) const;
     /// Returns the key of a text in the configuration: a client, or the value of the key's only part.
     [[nodiscard]] std::uint64_t of(std::string const& text) const;
     /// The address of the client, mapped if it is IPv4, if the client alone is the key of the request.

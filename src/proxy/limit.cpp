@@ -2,6 +2,7 @@
 
 #include <weir/shared/limiter.hpp>
 
+#include "limiting/tree.hpp"
 #include "tool/trouble.hpp"
 
 #include <fmt/format.h>
@@ -146,6 +147,7 @@ limit::limit(config::limit const& c)
       quotas_(c.name, c.rule),
       is_keyed_(!c.key.empty()),
       is_of_store_(!c.store.empty()),
+      has_tree_(c.tree.has_value()),
       name_(c.name),
       id_(next_id()) {}
 
@@ -181,6 +183,9 @@ std::shared_ptr<limit> make_limit(net::executor const& ex, config::limit const& 
         return std::make_shared<store_limit<weir::policy::fed_log>>(ex, c, e);
     if (e)
         return std::make_shared<store_limit<weir::policy::fed>>(ex, c, e);
+    if (c.tree)
+        return std::make_shared<limiting::tree_limit<world>>(
+            ex, c, keys_of_requests(c), place_in_queue(c));
     auto keys = c.key.empty() ? std::nullopt : std::optional(keys_of_requests(c));
     return limiting::make_limit<world>(ex, c, std::move(keys), place_in_queue(c));
 }

@@ -104,12 +104,14 @@ public:
     [[nodiscard]] limit_text const& text() const noexcept { return text_; }
     [[nodiscard]] bool is_keyed() const noexcept { return is_keyed_; }
     [[nodiscard]] bool is_of_store() const noexcept { return is_of_store_; }
+    [[nodiscard]] bool has_tree() const noexcept { return has_tree_; }
 
 private:
     limit_text text_;
     rule_quotas quotas_;
     bool is_keyed_;
     bool is_of_store_;
+    bool has_tree_;
     std::optional<replaced_rule> replaced_;
     std::shared_ptr<arrivals> record_;
     std::string const name_;

@@ -59,7 +59,7 @@ admin::limit_state state_of(limit const& l, bool writable) {
     out.key = key_of(c);
     out.dry_run = c.dry_run;
     out.seats = l.has_seats();
-    out.writable = writable && !c.is_unlimited;
+    out.writable = writable && !c.is_unlimited && !c.tree;
     out.previewable = out.writable && l.record();
     if (auto const& r = l.replaced())
         out.changed = {to_string(r->rule), r->at};
@@ -68,8 +68,10 @@ admin::limit_state state_of(limit const& l, bool writable) {
     if (auto const keys = l.keys()) {
         out.keys = keys->count;
         out.max_keys = static_cast<std::uint64_t>(c.max_keys);
-        out.memory = keys->bytes;
-        out.max_memory = static_cast<std::uint64_t>(c.max_memory);
+        if (!c.tree) {
+            out.memory = keys->bytes;
+            out.max_memory = static_cast<std::uint64_t>(c.max_memory);
+        }
     }
     if (auto const e = l.store_stats())
         out.store = {name_of(e->mode), e->questions, e->failed, e->unknown,
@@ -147,6 +149,8 @@ std::string name_of_client(std::uint64_t key) {
 changed_rule with_rule(config::limit const& l, std::string_view rule) {
     if (l.is_unlimited)
         return {{}, {409, "the limit is `unlimited`; only the file can change this"}};
+    if (l.tree)
+        return {{}, {409, "the limit has a tree; only the file can change this"}};
     auto wanted = l;
     try {
         wanted.rule = config::rule_of(rule);

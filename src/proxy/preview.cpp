@@ -183,6 +183,8 @@ std::string why_no_preview(config::limit const& l) {
     using enum weir::queue_order;
     if (l.is_unlimited)
         return "it is `unlimited`";
+    if (l.tree)
+        return "it has a tree";
     if (!l.store.empty())
         return fmt::format("the store `{}` counts requests of other proxies too", l.store);
     if (config::is_adaptive(l.rule))

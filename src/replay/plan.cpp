@@ -4,6 +4,7 @@
 #include "limiting/request.hpp"
 #include "tool/arguments.hpp"
 #include "tool/text.hpp"
+#include "tool/trouble.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -281,6 +282,11 @@ plan plan_of_file(std::string const& file) {
     plan p;
     p.name = file;
     p.file = std::make_shared<config::configuration const>(config::read_file(file));
+    for (auto const& l : p.file->limits)
+        if (l.tree)
+            throw tool::usage_error(
+                fmt::format("{}: limit `{}` has a tree of rates, which weir-replay cannot replay",
+                            file, l.name));
     return p;
 }
 

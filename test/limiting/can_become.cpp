@@ -17,15 +17,15 @@ using limiting::can_become;
 namespace {
 
 // Does not compile with another number of members: a new member needs a row in the table of `each_member`.
-constexpr std::size_t members = 21;
+constexpr std::size_t members = 22;
 [[maybe_unused]] void count_members(limit const& l) {
-    auto const& [name, rule, is_unlimited, key, v4_prefix, v6_prefix, max_keys, max_memory,
+    auto const& [name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys, max_memory,
                  when_full, overrides, queue, priority, weights, dry_run, cost, count, store,
                  shared_as, prefetch, timeout, on_failure] = l;
     static_assert(std::tuple_size_v<decltype(std::tie(
-                      name, rule, is_unlimited, key, v4_prefix, v6_prefix, max_keys, max_memory,
-                      when_full, overrides, queue, priority, weights, dry_run, cost, count, store,
-                      shared_as, prefetch, timeout, on_failure))> == members);
+                      name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys,
+                      max_memory, when_full, overrides, queue, priority, weights, dry_run, cost,
+                      count, store, shared_as, prefetch, timeout, on_failure))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -61,6 +61,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
         {"v4_prefix", after::begins_anew, [](limit& l) { l.v4_prefix = 24; }},
         {"v6_prefix", after::begins_anew, [](limit& l) { l.v6_prefix = 56; }},
         {"max_memory", after::begins_anew, [](limit& l) { ++l.max_memory; }},
+        {"tree", after::begins_anew, [](limit& l) { l.tree.emplace(); }},
         {"is_unlimited", after::goes_on, [](limit& l) { l.is_unlimited = true; }},
         {"max_keys", after::begins_anew, [](limit& l) { ++l.max_keys; }},
         {"when_full", after::begins_anew,

@@ -58,6 +58,7 @@ NEEDS_OF_KEY = {
     ("limit", "max_memory"): {"key": "client"},
     ("limit", "when_full"): {"key": "client"},
     ("limit", "overrides"): {"key": "client"},
+    ("limit", "tree"): {"rule": None, "key": "client"},
     ("limit", "priority"): {"queue": "order priority"},
     ("limit", "weights"): {"queue": "order fair"},
     ("limit", "estimate"): {"cost": "response bytes", "rule": "1000000000000000/1s bucket"},
@@ -188,7 +189,7 @@ class Configuration(unittest.TestCase):
                 document = with_key(path, key.name, None)
                 if key.required:
                     self.reject(document, f"missing `{key.name}`")
-                elif (*path, key.name) not in (("route", "upstream"), ("upstream", "servers"), ("route", "respond")):
+                elif (*path, key.name) not in (("route", "upstream"), ("upstream", "servers"), ("route", "respond"), ("limit", "rule"), ("limit", "tree")):
                     self.accept(document)
 
     def test_bounds(self):
@@ -248,6 +249,9 @@ class Configuration(unittest.TestCase):
             (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),
             (("route",), {"body": {"file": "busy.html"}}),
             (("limit",), {"priority": "Priority"}), (("limit",), {"weights": {}}), (("limit",), {"estimate": 5}), (("limit",), {"count": []}),
+            (("limit",), {"rule": None}), (("limit",), {"key": "client", "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
+            (("limit",), {"rule": None, "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
+            (("limit",), {"rule": None, "key": "client", "when_full": "share", "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
         ):
