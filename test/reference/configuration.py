@@ -46,6 +46,8 @@ NEEDS = {
 }
 # The other keys that the table above a table needs, in place of those in NEEDS.
 NEEDS_ABOVE = {("route", "body"): {"respond": 503}}
+# The other tables that a table needs.
+NEEDS_BESIDE = {("listen", "check"): {"clients": {"trusted": "10.0.0.1"}, "route": [{"check": True}]}}
 # The other keys that a key needs; None removes a key.
 NEEDS_OF_KEY = {
     ("listen", "proxy_protocol"): {"address": "unix:/a"},
@@ -64,6 +66,7 @@ NEEDS_OF_KEY = {
     ("limit", "estimate"): {"cost": "response bytes", "rule": "1000000000000000/1s bucket"},
     ("route", "cost"): {"limits": "everybody"},
     ("route", "respond"): {"upstream": None},
+    ("route", "check"): {"upstream": None},
     ("route", "upstream_path"): {"path": "/api"},
 }
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
@@ -75,7 +78,7 @@ LOOSE_KEYS = {("route", "upstream"), ("limit", "store"), ("limit", "overrides"),
 
 def changed(path, values):
     """The document BASE, in which the table of the path has these values and the values that it needs."""
-    document = copy.deepcopy(BASE)
+    document = copy.deepcopy({**BASE, **NEEDS_BESIDE.get(path, {})})
     at = document
     for depth in range(len(path)):
         name = path[depth]
@@ -189,7 +192,7 @@ class Configuration(unittest.TestCase):
                 document = with_key(path, key.name, None)
                 if key.required:
                     self.reject(document, f"missing `{key.name}`")
-                elif (*path, key.name) not in (("route", "upstream"), ("upstream", "servers"), ("route", "respond"), ("limit", "rule"), ("limit", "tree")):
+                elif (*path, key.name) not in (("route", "upstream"), ("upstream", "servers"), ("route", "respond"), ("route", "check"), ("limit", "rule"), ("limit", "tree")):
                     self.accept(document)
 
     def test_bounds(self):
