@@ -512,7 +512,7 @@ BOOST_AUTO_TEST_CASE(is_rejected_if_it_is_too_long) {
     });
 }
 
-// The checks of a request that another one describes are those of a request that arrives.
+// A request that another one describes gets the checks of a request that arrives.
 BOOST_AUTO_TEST_CASE(can_be_readdressed_to_what_could_arrive) {
     std::string const long_target(8'001, 'a');
     http::request_head old;

@@ -82,7 +82,7 @@ public:
     /// Null until the first chain waits.
     [[nodiscard]] chain_line* chains() const noexcept { return chains_.get(); }
     [[nodiscard]] bool has_chains() const noexcept { return chains_ && !chains_->empty(); }
-    /// Returns whether a chain stands in this queue.
+    /// Returns whether a chain waits in this queue.
     [[nodiscard]] bool has_queued_chain() const noexcept { return chains_ && chains_->first(); }
 
     void enter_queue(chain_entry& e) noexcept {

@@ -43,7 +43,7 @@ struct options {
 
     /// The pause after a failed attempt to connect before the next one. The store does not try to connect without a
     /// question. An attempt also counts as failed if the server is a replica, or if the connection ends before the
-    /// first reply to a question. Of several servers each is tried once before a pause.
+    /// first reply to a question. Each of several servers is tried once before a pause.
     backoff_options retry = {
         .initial = std::chrono::milliseconds(10), .max = std::chrono::milliseconds(500)};
 };
