@@ -118,6 +118,10 @@ inline void follow(rule const& r, weir::adaptive_options& o) {
     std::visit([&](auto& each) { each.max = r.limit; }, o);
 }
 
+inline void follow(rule const& r, weir::penalty_options& o) {
+    o = {.offences = r.limit, .window = r.time};
+}
+
 inline void follow(rule const& r, weir::limiter_config& o);
 inline void follow(rule const& r, weir::all_options& o) {
     for (auto& part : o.parts)
