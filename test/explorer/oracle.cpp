@@ -70,6 +70,9 @@ oracle::oracle(scenario const& s, time_point now)
     : queueing_(s.queueing),
       order_(s.queueing),
       policy_(s.which),
+      foresees_turns_(!s.in_any &&
+                      (policy_ == policy::sliding_log || policy_ == policy::sliding_window ||
+                       policy_ == policy::fixed_window)),
       book_(ledger::of(s.which, s.at_first, now)),
       promise_(ledger::promise_of(s.which, s.at_first)) {
     order_.has_seats(book_->capacity());
@@ -283,7 +286,8 @@ void oracle::judge_enter(call& c, time_point now) {
     auto const ready = earliest(r.n, ahead_of_new(r, full && evicts, now), now);
     bool const said_so = rejection == errc::deadline_unreachable;
     bool const too_late = (ready != weir::unknown && ready > deadline) ||
-                          (said_so && is_paused(now) && pause_ends_ > deadline);
+                          (said_so && is_paused(now) && pause_ends_ > deadline) ||
+                          (said_so && r.kept && foresees_turns_ && foreseen(r, now) > deadline);
 
     bool undecided = true;
     auto const ask = [&](bool reason, error_code ec, bool exactly = true) {
@@ -322,7 +326,9 @@ void oracle::judge_enter(call& c, time_point now) {
     look_at_the_line(c, now);
     if (callers_waiting() > static_cast<std::uint64_t>(queueing_.max_waiting))
         violated(invariant::verdict, "more requests wait than allowed");
-    r.turn = r.is == request::state::waiting ? earliest(r.n, ahead_of(&r), now) : now;
+    r.turn = r.is != request::state::waiting ? now
+             : foresees_turns_               ? foreseen(r, now)
+                                             : earliest(r.n, ahead_of(&r), now);
 }
 
 void oracle::waits(request& r, time_point now) {
@@ -341,7 +347,9 @@ void oracle::check_retry(request const& r, bool evicts, time_point now) const {
         return;
     auto const said = r.op->granted.retry_after();
     auto const ahead = ahead_of_new(r, evicts, now);
-    auto const ready = earliest(r.n, ahead, now);
+    auto ready = earliest(r.n, ahead, now);
+    if (r.kept && foresees_turns_)
+        ready = std::max(ready, foreseen(r, now));
     auto const wait = ready >= weir::never ? weir::forever : ready - now;
     auto const told = said.value_or(weir::forever);
     // Behind other requests it may be too early, and it may be unknown if only the policy could predict it.
@@ -618,6 +626,31 @@ time_point oracle::earliest(amount n, std::vector<amount> const& ahead, time_poi
                : std::max(book_->earliest(n, ahead, pause_ends_), pause_ends_);
 }
 
+// Returns the turn of `r`, or of a newcomer: each request before it takes as many permits as it may get as soon as its
+// least number fits, or leaves when its patience ends.
+time_point oracle::foreseen(request const& r, time_point now) const {
+    auto const then = book_->copy();
+    auto at = is_paused(now) ? pause_ends_ : now;
+    auto const turn = [&](amount n) {
+        return at == weir::never ? weir::never : std::max(then->alone(n, at), at);
+    };
+    for (auto const* other : waiting_) {
+        if (other == &r)
+            break;
+        if (!is_caller(*other) || other->is != request::state::waiting || !in_line(*other))
+            continue;
+        auto const next = turn(other->n);
+        if (next > other->deadline) {
+            at = std::max(at, weir::later(other->deadline, duration(1)));
+            continue;
+        }
+        at = next;
+        if (at < weir::never)
+            then->took(share(other->n, other->more, then->remaining(at)), {}, at);
+    }
+    return turn(r.n);
+}
+
 // Returns the permits of the requests that wait before `r`, or of all. Requests whose patience ended in the same
 // section count: it may have ended after `r` was examined.
 std::vector<amount> oracle::ahead_of(request const* r) const {
@@ -799,8 +832,9 @@ void oracle::throws(request& r) {
 }
 
 void oracle::reserved(request const& r, time_point told) const {
-    bool const exact = policy_ == policy::token_bucket || policy_ == policy::leaky_bucket ||
-                       policy_ == policy::smooth_bursty || policy_ == policy::smooth_warming_up;
+    bool const exact =
+        policy_ == policy::token_bucket || policy_ == policy::leaky_bucket ||
+        policy_ == policy::smooth_bursty || policy_ == policy::smooth_warming_up || foresees_turns_;
     if (told != weir::unknown && (exact ? told != r.turn : told > r.turn))
         violated(invariant::verdict,
                  fmt::format("{} has the predicted grant time {}, and it should be {}", name(r),

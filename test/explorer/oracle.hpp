@@ -244,6 +244,8 @@ private:
     [[nodiscard]] time_point earliest(amount n, std::vector<amount> const& ahead,
                                       time_point now) const;
 
+    [[nodiscard]] time_point foreseen(request const& r, time_point now) const;
+
     [[nodiscard]] std::vector<amount> ahead_of(request const* r) const;
     [[nodiscard]] std::vector<amount> ahead_of_new(request const& newcomer, bool evicts,
                                                    time_point now) const;
@@ -257,6 +259,8 @@ private:
     int help_ = 0;
     bool begins_anew_ = false;
     policy policy_;
+    bool
+        foresees_turns_;  // a reservation has the time of its turn, for which each request before it counts alone
     std::unique_ptr<ledger> book_;     // as the policy implements it
     std::unique_ptr<ledger> promise_;  // by the permits granted and not released, perhaps
     std::vector<std::unique_ptr<request>> all_;
