@@ -514,7 +514,7 @@ BOOST_AUTO_TEST_CASE(is_rejected_if_it_is_too_long) {
 
 // A request that another one describes gets the checks of a request that arrives.
 BOOST_AUTO_TEST_CASE(can_be_readdressed_to_what_could_arrive) {
-    std::string const long_target(8'001, 'a');
+    std::string const long_target = '/' + std::string(8'001, 'a');
     http::request_head old;
     BOOST_REQUIRE(!http::parse("POST /old HTTP/1.1\r\nHost: old\r\nA: b\r\n\r\n", old));
     std::size_t accepted = 0;
@@ -522,8 +522,7 @@ BOOST_AUTO_TEST_CASE(can_be_readdressed_to_what_could_arrive) {
          {"GET", "PUT", "own", "OPTIONS", "CONNECT", "G T", "", "G\x7f", "(GET)"})
         for (std::string const target :
              {"/", "/a?b=c", "*", "", "a", "http://a/b", "http://b", "https://a/b", "/a b", "/a\nb",
-              "//a", "/a;b", "/%00", "/a/../b", "/%2e%2e/a", "http://a?b",
-              ("/" + long_target).c_str()})
+              "//a", "/a;b", "/%00", "/a/../b", "/%2e%2e/a", "http://a?b", long_target.c_str()})
             for (std::string const host :
                  {"a", "a:80", "[::1]:8080", "a..b", "a b", "a, b", "a/b", "%61"}) {
                 http::request_head arrived;

@@ -65,11 +65,11 @@ bool penalty_rule::load(state_type& s, number_reader& from, time_point then) con
         saved.since = from.next_instant(then);
     saved.penalties = from.next_as<std::uint32_t>(most_penalties);
     if (saved.penalties != 0) {
-        auto const rest = duration(from.next_as<duration::rep>());
+        auto const left = duration(from.next_as<duration::rep>());
         auto const ended = from.next_instant(then);
-        if (rest != duration::zero() && ended != then)
+        if (left != duration::zero() && ended != then)
             return false;
-        saved.until = rest != duration::zero() ? later(then, rest) : ended;
+        saved.until = left != duration::zero() ? later(then, left) : ended;
     }
     if (from.failed())
         return false;

@@ -35,9 +35,9 @@ options const& checked(options const& o) {
 
 }  // namespace
 
-client::client(asio::any_io_executor ex, options const& o, std::shared_ptr<servers> all)
+client::client(asio::any_io_executor ex, options const& o, std::shared_ptr<servers> known)
     : options_(checked(o)),
-      servers_(std::move(all)),
+      servers_(std::move(known)),
       executor_(std::move(ex)),
       to_(&servers_->current()),
       backoff_(o.retry) {

@@ -56,7 +56,7 @@ class client final
 public:
     using handler = boost::asio::any_completion_handler<void(reply)>;
 
-    client(boost::asio::any_io_executor ex, options const& o, std::shared_ptr<servers> all);
+    client(boost::asio::any_io_executor ex, options const& o, std::shared_ptr<servers> known);
     /// Must be called once, before all other members.
     void begin();
 

@@ -27,9 +27,9 @@ constexpr duration pause_of_forbidden = std::chrono::seconds(10);
 }  // namespace
 
 subscription::subscription(asio::any_io_executor ex, options const& o,
-                           std::shared_ptr<servers const> all)
+                           std::shared_ptr<servers const> known)
     : options_(o),
-      servers_(std::move(all)),
+      servers_(std::move(known)),
       to_(&servers_->current()),
       channel_(weir::detail::random_bits() | 1),
       channel_name_(detail::channel_name(channel_)),

@@ -42,7 +42,7 @@ class subscription final
 
 public:
     subscription(boost::asio::any_io_executor ex, options const& o,
-                 std::shared_ptr<servers const> all);
+                 std::shared_ptr<servers const> known);
     /// Must be called once, before all other members.
     void begin();
 
