@@ -1,6 +1,7 @@
 #include "limiting/limit.hpp"
 #include "support/penalty_history.hpp"
 #include "support/random.hpp"
+#include "support/sanitizer.hpp"
 #include "world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -121,7 +122,7 @@ BOOST_AUTO_TEST_CASE(locks_out_whom_its_words_lock_out) {
             }
         }
     });
-    BOOST_TEST(locked > 1'000U);
+    BOOST_TEST(locked > (support::sanitizer ? 200U : 1'000U));  // which runs a fifth of the games
 }
 
 // A penalty has no queue, and the patience of the other limits stays. A request that waited for another limit before the
