@@ -18,7 +18,6 @@
 #include <csignal>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace asio = boost::asio;
@@ -42,10 +41,10 @@ struct two_servers {
     two_servers() { follow(replica, primary); }
 
     static void follow(support::redis_server const& one, support::redis_server const& other) {
-        support::redis_session at(one);
-        at.say({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
-        while (at.say({"ROLE"}).find(" connected ") == std::string::npos)
-            std::this_thread::sleep_for(5ms);
+        support::redis_session(one).say({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
+        support::redis_session at(other);
+        at.say({"SET", "followed", "yes"});
+        at.say({"WAIT", "1", "0"});  // for one replica that has the key, without a time limit
     }
     void promote() const { support::redis_session(replica).say({"REPLICAOF", "NO", "ONE"}); }
 
