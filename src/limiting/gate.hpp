@@ -233,10 +233,10 @@ public:
         }
     }
 
-    /// Corrects the permits of a granted request by its response with this status, 0 without a response. A penalty counts
-    /// an offence at once. Another limit that does not count the status gets its permits back. From another limit the request takes more permits, or gives
-    /// some back, so that it has as many as `known(config::cost)` returns, if that is known. Call it each time that
-    /// more is known.
+    /// Corrects the permits of a granted request by its response with this status, 0 without a response. A penalty
+    /// counts an offence at once. Another limit that does not count the status gets its permits back. From another
+    /// limit the request takes more permits, or gives some back, so that it has as many as `known(config::cost)`
+    /// returns, if that is known. Call it each time that more is known.
     template <class Known>
     void settle(entry_type& e, unsigned status, Known known) const noexcept {
         if (!settles_)
