@@ -269,7 +269,7 @@ private:
 /// - `priority` and `fair` order chains and other requests alike. Within its class and flow a chain has the position of
 ///   its arrival, also when it comes back to a queue. A grant is a turn of its flow at each of its limiters, wherever
 ///   the chain waited. So the guarantee of `fair` for two flows applies to flows of chains, too, over any time in which
-///   both wait in the queue of that limiter, and no chain reserves it. Leaving a queue and coming back gains nothing: a
+///   both wait in the queue of that limiter, and no chain there is overdue (see below). Leaving a queue and coming back gains nothing: a
 ///   flow that did not wait there begins at the end of a round.
 /// - Any other order selects the next one of the other requests. A chain goes before that request if the chain arrived
 ///   first, otherwise after it. So it goes before all requests that arrived after it, whatever their partition, and an
@@ -281,9 +281,9 @@ private:
 /// depends on their addresses and on the seed of `keyed`.
 ///
 /// Bound: limiters that are never free at the same instant could delay a chain forever. A chain that lost
-/// `chain_options::passes` turns is overdue, and the oldest overdue chain reserves its limiters for up to T =
-/// `chain_options::reserve_for`: they grant no request that arrived after it, in any order. The chain takes nothing in
-/// advance. Let F be the longest time that a limiter needs to grant all requests ahead of the chain and the chain's
+/// `chain_options::passes` turns is overdue. From then on, when its turn comes in one queue, only requests that arrived
+/// before it precede it at its other limiters, in any order. The oldest overdue chain reserves its limiters for up to T =
+/// `chain_options::reserve_for`: they grant no request that arrived after it. The chain takes nothing in advance. Let F be the longest time that a limiter needs to grant all requests ahead of the chain and the chain's
 /// part, while it grants no request behind the chain. For seats, F is the waits of those requests and the longest hold;
 /// for rates, the time in which the permits become available. With `priority` or `fair` the requests ahead include later
 /// requests that go first; `queue_order` has the bounds. If F <= T, and i older chains share a limiter
@@ -293,8 +293,8 @@ private:
 ///
 /// If a permit is held longer than T there is no bound: T limits the time for which a stuck permit leaves other
 /// limiters idle. A chain over two limiters with the order `fair`, in whose queues requests of other flows always wait,
-/// never has its turn at both at once: it is granted when it reserves them. To grant such chains sooner, set `passes`
-/// to 1, or give one of the limiters the order `fifo`.
+/// never has its turn at both at once: it is granted after `passes` turns. To grant such chains sooner, set `passes` to
+/// 1, or give one of the limiters the order `fifo`.
 ///
 /// Checks: as in `basic_limiter`, each over all limiters before the next. The queue in which the chain starts must have
 /// room for it; later moves ignore that limit. A rejected permit, and `chain_rejection`, name the limiter that rejected

@@ -296,6 +296,93 @@ BOOST_AUTO_TEST_CASE(keeps_the_order_in_which_it_arrived) {
 
 namespace {
 
+// Chains over limiters that rank them differently: in the queue of one a chain is first, in another it is not.
+class crossing_chains {
+public:
+    crossing_chains(support::random_source& random, queue_order order)
+        : random_(random), order_(order) {
+        for (int i = number(2, 3); i != 0; --i) {
+            weir::queue_options const queueing{.order = order, .ageing = number(0, 2) * 1min + 1ms};
+            limiters_.push_back(
+                std::make_unique<seats>(ctx_, weir::seats_options{.seats = 2}, queueing));
+            held_.push_back(limiters_.back()->try_enter(2));
+        }
+        for (int i = number(4, 9); i != 0; --i) {
+            auto& one = any();
+            auto& other = any();
+            weir::chain_options const options{.passes = 1, .reserve_for = 1h};
+            if (&one == &other)
+                one.async_enter(some(), keep{held_});
+            else
+                chain{options, one.with(some()), other.with(some())}.async_enter(keep{held_});
+        }
+    }
+    ~crossing_chains() {
+        for (auto const& each : limiters_)
+            each->close();
+        ctx_.poll();
+    }
+
+    // Releases all permits, one after the other, in any order.
+    void play() {
+        do {
+            std::swap(held_[random_.index_in(held_)], held_.back());
+            held_.pop_back();
+            if (number(0, 1) == 0 || held_.empty())
+                settles();
+        } while (!held_.empty());
+        for (auto const& each : limiters_)
+            BOOST_TEST(each->stats().waiting == 0U);
+    }
+
+private:
+    struct keep {
+        std::vector<weir::permit>& held;
+
+        void operator()(error_code ec, weir::permit one) {
+            if (!ec)
+                held.push_back(std::move(one));
+        }
+        void operator()(error_code ec, weir::chain_permit<2> both) {
+            (*this)(ec, std::move(both[0]));
+            (*this)(ec, std::move(both[1]));
+        }
+    };
+
+    int number(int least, int most) { return static_cast<int>(random_.between(least, most)); }
+    seats& any() { return *limiters_[random_.index_in(limiters_)]; }
+    weir::request some() {
+        auto const n = number(1, 2);
+        if (order_ == queue_order::priority)
+            return {n, {.priority = number(0, 3)}};
+        return {n, {.flow = random_.bits() % 4, .weight = number(1, 3)}};
+    }
+    void settles() {
+        ctx_.restart();
+        for (int handlers = 0; ctx_.poll_one() != 0; ++handlers)
+            BOOST_REQUIRE(handlers != 1000);
+    }
+
+    support::random_source& random_;
+    queue_order order_;
+    asio::io_context ctx_;
+    std::vector<weir::permit> held_;
+    std::vector<std::unique_ptr<seats>> limiters_;
+};
+
+}  // namespace
+
+// While no time passes and nothing is released, chains move between the queues only a limited number of times.
+BOOST_AUTO_TEST_CASE(settles_between_queues_that_rank_it_differently) {
+    for (auto const order : {queue_order::priority, queue_order::fair}) {
+        support::for_each_seed(1, 10'000, [&](support::random_source& random) {
+            crossing_chains(random, order).play();
+        });
+    }
+}
+
+namespace {
+
 // Flows that wait for `a`, as requests and as chains that also take a seat of `b`.
 class rivals {
 public:

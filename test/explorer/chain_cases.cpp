@@ -37,7 +37,8 @@ bool chain_cases::barred_by_plain(visit const& v, int limiter, time_point now) c
     return v.is_chain ? next != 0 && (v.number == 0 || next < v.number) : next != v.number;
 }
 
-// With a rank, a chain is a request of its class, flow and weight, in the position of its arrival.
+// With a rank, a chain is a request of its class, flow and weight, in the position of its arrival. If it reserves its
+// limiters, or is overdue and waits in another queue, it goes before all requests that arrived after it.
 bool chain_cases::barred_by_rank(possibility const& c, visit const& v, int limiter,
                                  time_point now) const {
     auto const& line = limiters_[static_cast<std::size_t>(limiter)].line;
@@ -46,13 +47,15 @@ bool chain_cases::barred_by_rank(possibility const& c, visit const& v, int limit
         others.left(v.number);
         return others.bars(v.asked_of(limiter), now);
     }
+    auto const next = line.next();
+    auto const own = std::ranges::find(c.waiting, &v, &place::who);
+    bool const is_late = own != c.waiting.end() &&
+                         (own->where == place::all || (own->is_overdue && own->where != limiter));
+    if (is_late && (next == 0 || v.number <= next))
+        return false;
     if (!line.has(v.number))
         return !line.would_be_next(v.number, v.since, v.asked_of(limiter));
-    bool const reserves = std::ranges::any_of(c.waiting, [&](place const& p) {
-        return p.who == &v && p.where == place::all;
-    });
-    auto const next = line.next();
-    return next != v.number && !(reserves && v.number < next);
+    return next != v.number;
 }
 
 bool chain_cases::barred(possibility const& c, visit const& v, int limiter, time_point now) const {

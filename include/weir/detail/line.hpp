@@ -137,17 +137,20 @@ public:
         bool const is_called = chain.op->called.load(std::memory_order_relaxed);
         return {chain.count, chain.ready || is_called};
     }
-    /// Returns whether no request goes before `e`, whether `e` stands here already or not.
+    /// Returns whether no request goes before `e`, whether `e` stands here already or not. In every order, an overdue
+    /// chain that stands elsewhere goes before all requests that arrived after it.
     [[nodiscard]] bool is_first(chain_entry const& e, time_point now) const noexcept {
+        queued_request const* const first = next(now);
         if (e.in_queue)
-            return next(now) == &e;
+            return first == &e;
         if constexpr (may_rank) {
             if (queue_.ranks_chains()) {
                 auto const* const reserver = chain_by_arrival();
-                return (!reserver || reserver->number > e.number) && queue_.would_be_next(e, now);
+                bool const is_late = e.op->is_overdue && (!first || e.number < first->number);
+                return is_late ||
+                       ((!reserver || e.number < reserver->number) && queue_.would_be_next(e, now));
             }
         }
-        auto const* const first = next(now);
         return !first || e.number < first->number;
     }
     /// Returns whether a request here goes before a chain that arrives now. Without a rank it overtakes none.

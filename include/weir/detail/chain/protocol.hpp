@@ -42,14 +42,18 @@ struct wait_limit;
 /// - No deadlock: a chain in a queue holds nothing and takes no turn. If it is first in its queue and the permits are
 ///   free, it is called, and is granted or moves. So no queue waits for another one, whatever the positions of chains
 ///   are, unless a chain reserves it. A reservation ends after a time, and a limiter has at most one.
+/// - No endless moves: chains that have their turns in different queues could block each other forever, each behind
+///   another one. An overdue chain is blocked only by a lack of permits or by a request that arrived earlier. So without
+///   a further grant each chain moves at most `passes` times before it is overdue; then the oldest chain moves once more
+///   at most, and each other chain only after an older one has moved.
 /// - No chain is overlooked: which request is first changes only when one joins, leaves or is granted in that queue. A
 ///   claim grants in the queues of all limiters of the chain, and serves all of them.
-/// - A wait ends: in a queue a chain has the turns of a request of its flow. After `passes` of them it
-///   reserves. From then on only requests that arrived earlier go before it, which are finitely many. Positions by
+/// - A wait ends: in a queue a chain has the turns of a request of its flow. After `passes` of them it is overdue, and
+///   then reserves. From then on only requests that arrived earlier go before it, which are finitely many. Positions by
 ///   arrival decide which chain reserves, and never a class or a tag.
 /// - A chain that is first in one queue need not soon be first in another. In the order `fair` a flow that does not wait
-///   in a queue begins its turns there at the end. So between two such queues with other flows a chain may lose all its
-///   turns, and only the reservation grants it.
+///   in a queue begins its turns there at the end. So between two such queues with other flows a chain may lose its
+///   turns until it is overdue.
 ///
 /// If a claim calls other chains, and holds the locks of all their limiters, it claims these chains in the same
 /// section. So many chains over the same limiters do not take the locks for each of them.
