@@ -6,11 +6,12 @@
      CLOSE    limiter 1 is closed
      THREE    three limiters and three chains in a ring: {0,1} {1,2} {2,0}; PL is 0 by default
      PL=n     plain callers: limiter 0, 1, 0, 1 ..
-     SEATS=n  seats of each limiter (default 1);  WEIGHTS, with SEATS=2: chain 0 requests 2 of limiter 0
+     SEATS=n  seats of each limiter (default 1);  WEIGHTS, with SEATS=2: chain 0 requests 2 of limiter 0, and chain 1 of limiter 1
      ROUNDS=n each plain caller makes n requests
      KMAX=n   after n passes a chain is overdue (default 1; 0: there is no reservation)
      EXPIRE   a reservation may end at any moment, any number of times
      TOGETHER the permit of a chain is released at all its limiters in one section, and not one by one
+     RANKED   the queues rank their requests in different ways, whatever their arrival is
      BATCH    if a claim calls other chains, and has all their locks, it claims them in the same section
      LIVE     plain callers make requests forever, and a claim gets its locks in one step (the mutex is assumed to be fair)
 
@@ -60,7 +61,7 @@
 #endif
 #define NOBODY 255
 #ifdef WEIGHTS
-#define COST(m, i) ((i) == 0 && (m) == 0 -> 2 : 1)
+#define COST(m, i) ((i) == (m) && (i) < CH && (i) < 2 -> 2 : 1)
 #else
 #define COST(m, i) 1
 #endif
@@ -86,6 +87,7 @@ byte barrier[M] = NOBODY;       /* the chain that reserves m */
 byte run_out;                   /* chains whose reservation is over */
 byte ready[M];                  /* the reserving chain that m allowed in its last claim: it waits for another limiter */
 byte held[N];                   /* permits: a set of limiters */
+byte fresh;                     /* newcomers that are not decided yet: they overtake no request */
 byte over, let_in;              /* completed requests; granted requests */
 byte finished;
 byte called_at[M];              /* for asserts only: chains whose turn it is at m, with free permits, before their claim */
@@ -96,20 +98,46 @@ byte elder[M * N];
 #define ELDER(m, i) AHEAD(m, i)
 #endif
 
+/* Whether a request precedes i at m. A chain that reserves m precedes all later requests, and so does an overdue one where it
+   does not stand. */
+#ifdef RANKED
+#define EVERYBODY (BIT(N) - 1)
+/* The ranks are: 0, 1, 2 .. at limiter 0; N - 1, N - 2 .. at limiter 1; 1, 2 .. 0 at limiter 2. */
+#define RANK(m, i) ((m) == 0 -> BIT(i) - 1 : ((m) == 1 -> EVERYBODY & ~(BIT((i) + 1) - 1) : ((i) == 0 -> EVERYBODY & ~1 : (BIT(i) - 1) & ~1)))
+#define IS_NEXT(m, n) (IN(n, line[m]) && !(RANK(m, n) & line[m]))
+#define OLDER_IS_NEXT(m, i, n) (n < N && IN(n % N, AHEAD(m, i)) && IS_NEXT(m, n % N))
+#define AN_OLDER_IS_NEXT(m, i) (OLDER_IS_NEXT(m, i, 0) || OLDER_IS_NEXT(m, i, 1) || OLDER_IS_NEXT(m, i, 2) || OLDER_IS_NEXT(m, i, 3) || OLDER_IS_NEXT(m, i, 4))
+#define BEHIND_RESERVER(m, i) (barrier[m] != NOBODY && IN(barrier[m] % N, AHEAD(m, i)))
+#define GOES_BY_ARRIVAL(m, i) (barrier[m] == (i) || IN(i, overdue) && !IN(i, line[m]))
+#ifdef rank_overdue_by_arrival_alone    /* it leaves a queue for another one in which it is first */
+#define LATER_IN_RANK(m, i) (RANK(m, i) & line[m] || IN(i, overdue) && !IN(i, line[m]))
+#else
+#define LATER_IN_RANK(m, i) (RANK(m, i) & line[m])
+#endif
+#define BLOCKED(m, i) (IN(i, fresh) -> line[m] != 0 : (BEHIND_RESERVER(m, i) || LATER_IN_RANK(m, i) && !(GOES_BY_ARRIVAL(m, i) && !AN_OLDER_IS_NEXT(m, i))))
+#else
+#define BLOCKED(m, i) (AHEAD(m, i) & line[m])
+#endif
+
 /* m allows i: permits are free, and no request is before it. */
 #if defined(claim_overlooks_elders)     /* checks only the permits */
 #define LETS(m, i) (FITS(m, i) && !IN(m, closed))
 #elif defined(keep_what_it_has)         /* takes all that is available, and waits for the rest */
-#define LETS(m, i) (IN(m, held[i]) || FITS(m, i) && !IN(m, closed) && !(AHEAD(m, i) & line[m]))
+#define LETS(m, i) (IN(m, held[i]) || FITS(m, i) && !IN(m, closed) && !BLOCKED(m, i))
 #else
-#define LETS(m, i) (FITS(m, i) && !IN(m, closed) && !(AHEAD(m, i) & line[m]))
+#define LETS(m, i) (FITS(m, i) && !IN(m, closed) && !BLOCKED(m, i))
 #endif
 #define ALL_LET(i) ((!IN(0, MEM(i)) || LETS(0, i)) && (!IN(1, MEM(i)) || LETS(1, i)) && (M < 3 || !IN(M - 1, MEM(i)) || LETS(M - 1, i)))
 #define CLOSED(i) (MEM(i) & closed)
 
 /* A waiting chain without a pending claim is in a queue that keeps it: permits are lacking, or another request is before it.
    If it reserves, it is in all queues; if not, in one. */
-#define KEEPS(m, c) (IN(c, line[m]) && (!FITS(m, c) || (ELDER(m, c) & line[m]) || IN(m, posted)))
+#ifdef stand_at_tail
+#define OVERTAKES(m, i) (ELDER(m, i) & line[m])
+#else
+#define OVERTAKES(m, i) BLOCKED(m, i)
+#endif
+#define KEEPS(m, c) (IN(c, line[m]) && (!FITS(m, c) || OVERTAKES(m, c) || IN(m, posted)))
 #define ONE_IF(b) ((b) -> 1 : 0)
 #define STANDS(c) (ONE_IF(IN(c, line[0])) + ONE_IF(IN(c, line[1])) + ONE_IF(M > 2 && IN(c, line[M - 1])))
 #define RESERVES(c) (barrier[0] == (c) || barrier[1] == (c))
@@ -120,10 +148,10 @@ byte elder[M * N];
 #define FIRST_AT(m, c) (!IN(m, MEM(c)) || barrier[m] == NOBODY && !(AHEAD(m, c) & overdue))
 #define MAY_RESERVE(c) (IN(c, overdue) && FIRST_AT(0, c) && FIRST_AT(1, c) && FIRST_AT(M - 1, c))
 #define MAY_RESERVE_SOON(c) (MAY_RESERVE(c) && !IN(c, called))
-#define HEAD(m, i) (IN(i, line[m]) && !(AHEAD(m, i) & line[m]))
+#define HEAD(m, i) (IN(i, line[m]) && !BLOCKED(m, i))
 #define LOOKED_AT(m, c) (HEAD(m, c) && (IN(c, called) || IN(c, ready[m])))
 #define TOO_BIG(m, i) (HEAD(m, i) && !FITS(m, i))
-#define SERVED(m) (IN(m, posted) || free[m] == 0 || !line[m] || TOO_BIG(m, 0) || LOOKED_AT(m, 0) || LOOKED_AT(m, 1 % CH) || LOOKED_AT(m, CH - 1))
+#define SERVED(m) (IN(m, posted) || free[m] == 0 || !line[m] || TOO_BIG(m, m) || LOOKED_AT(m, 0) || LOOKED_AT(m, 1 % CH) || LOOKED_AT(m, 2 % CH) || LOOKED_AT(m, CH - 1))
 inline coherent() {
 #ifdef call_takes_out   /* so that the failure itself is found */
 	skip
@@ -182,10 +210,12 @@ inline call(c) {
 inline take(m, i) {
 	assert(FITS(m, i));                                     /* never above the limit */
 	assert(!IN(m, closed));
+#ifndef RANKED
 	assert(!(ELDER(m, i) & line[m]));                       /* no request in the queue is overtaken: plain or chain */
 	assert(!(PLAIN(ELDER(m, i))));
 	assert(!(ELDER(m, i) & called_at[m]));                  /* nor a chain whose turn it is */
 	assert((i) >= CH || M > 2 || !(ELDER(m, i)));           /* chains over the same limiters are granted in order of arrival */
+#endif
 	free[m] = free[m] - COST(m, i);
 	PUT(m, held[i])
 }
@@ -234,13 +264,20 @@ inline join(i) {
 	k = 0; j = 0
 }
 
+/* A newcomer that waits at m may be first there: a step serves the queue. */
+#ifdef RANKED
+#define EXPEDITE(m) PUT(m, posted)
+#else
+#define EXPEDITE(m) skip
+#endif
+
 /* Serves the queue of m, up to a chain, which is called, unless it is marked as ready here. */
 inline serve(m) {
 	do
 	:: line[m] == 0 || IN(m, closed) -> break
 	:: else ->
 		f = 0;
-		do :: IN(f, line[m]) && !(AHEAD(m, f) & line[m]) -> break :: else -> f++ od;
+		do :: HEAD(m, f) -> break :: else -> f++ od;
 		if
 		:: !FITS(m, f) -> break
 		:: else
@@ -283,12 +320,12 @@ inline enter_queue(c) {
 	:: IN(2, MEM(c)) && !LETS(2, c) -> at = 2
 #endif
 	fi;
-	PUT(c, line[at])
+	PUT(c, line[at]); CUT(c, ready[at])
 }
 
 inline stand_nowhere(c) {
 	k = 0;
-	do :: k < M -> CUT(c, line[k]); CUT(c, ready[k]); k++ :: else -> break od;
+	do :: k < M -> CUT(c, line[k]); k++ :: else -> break od;
 	k = 0
 }
 
@@ -320,7 +357,6 @@ inline reserve(c) {
 	:: else -> break
 	od;
 	k = 0;
-	note_who_lets(c);
 	CUT(c, overdue);
 	passed[c] = 0
 }
@@ -362,11 +398,12 @@ inline decide(c) {
 		do :: l < M -> if :: IN(l, MEM(c)) && !IN(l, held[c]) && LETS(l, c) -> CUT(c, line[l]); take(l, c) :: else fi; l++ :: else -> break od;
 		l = 0;
 #endif
+		note_who_lets(c);
 		if
 		:: RESERVES(c) ->
 			if
 			:: IN(c, run_out) -> leave_off_reserving(c); stand_nowhere(c); enter_queue(c)
-			:: else -> note_who_lets(c); told = 0
+			:: else -> told = 0
 			fi
 		:: !RESERVES(c) && STANDS_IN_LINE_THAT_REJECTS(c)
 		:: !RESERVES(c) && !(STANDS_IN_LINE_THAT_REJECTS(c)) ->         /* it was passed */
@@ -392,7 +429,7 @@ inline decide(c) {
 		fi;
 		if
 		:: MAY_RESERVE(c) -> reserve(c)
-		:: else
+		:: else -> if :: RESERVES(c) :: else -> k = 0; do :: k < M -> CUT(c, ready[k]); k++ :: else -> break od; k = 0 fi
 		fi;
 		if :: !IN(c, overdue) :: else -> told = 0 fi
 	fi;
@@ -476,6 +513,7 @@ proctype chain(byte c) {
 		:: IN(c, marked) || CLOSED(c) -> complete(c)
 		:: else ->
 			join(c);
+			PUT(c, fresh);
 			if
 			:: ALL_LET(c) ->
 				l = 0;
@@ -484,8 +522,9 @@ proctype chain(byte c) {
 				forget(c);
 				PUT(c, let_in);
 				complete(c)
-			:: else -> enter_queue(c); at = 0
-			fi
+			:: else -> enter_queue(c); EXPEDITE(at); at = 0
+			fi;
+			CUT(c, fresh)
 		fi;
 	UNLOCK_ALL(c);
 
@@ -540,7 +579,7 @@ proctype plain(byte i) {
 			:: else ->
 				if
 				:: line[WHERE(i)] == 0 && free[WHERE(i)] > 0 -> take(WHERE(i), i); PUT(i, let_in); complete(i)
-				:: else -> join(i); PUT(i, line[WHERE(i)])
+				:: else -> join(i); PUT(i, line[WHERE(i)]); EXPEDITE(WHERE(i))
 				fi
 			fi;
 		DROP;
