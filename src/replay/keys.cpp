@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace replay {
@@ -37,6 +38,12 @@ std::string to_string(key_part const& part) {
 // Whether a line of a log has no value here. Servers write `-` for it.
 bool is_missing(std::string_view text) noexcept {
     return text.empty() || text == "-";
+}
+
+// Writes the length of the part of a key that ends `text` into the bytes before it, from `at` on.
+void set_length(std::string& text, std::size_t at) {
+    auto const length = text.size() - at - sizeof(std::size_t);
+    std::memcpy(text.data() + at, &length, sizeof length);
 }
 
 // The position of the host in `http://host/path`, or `npos`.
@@ -100,7 +107,47 @@ std::optional<tool::network> key_numbers::client_of(std::uint32_t number) const 
                                               : std::nullopt;
 }
 
+// The values of the parts of a key.
+std::vector<std::string_view> key_numbers::values_of(std::uint32_t number) const {
+    std::string_view rest = all()[number];
+    if (key_.parts.size() == 1)
+        return {rest};
+    std::vector<std::string_view> values;
+    while (!rest.empty()) {
+        std::size_t length = 0;
+        std::memcpy(&length, rest.data(), sizeof length);
+        values.push_back(rest.substr(sizeof length, length));
+        rest.remove_prefix(sizeof length + length);
+    }
+    return values;
+}
+
+std::string key_numbers::text_of(std::uint32_t number) const {
+    std::string text;
+    for (auto const value : values_of(number))
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", value.empty() ? "-" : value);
+    return text;
+}
+
+std::vector<std::string> key_numbers::names_of(std::uint32_t number) const {
+    auto const values = values_of(number);
+    std::vector<std::string> names(values.begin(), values.end());
+    for (std::size_t i = 0; i != names.size(); ++i) {
+        auto& name = names[i];
+        if (key_.parts[i].source.what == kind::client) {
+            if (tool::network_of(name).has_value())
+                name.resize(std::min(name.size(), name.find('/')));
+        } else if (single_ && is_missing(name)) {
+            name.clear();
+        }
+    }
+    return names;
+}
+
+// Appends nothing if the line has no value.
 void key_numbers::append(key_part const& part, std::string_view found) {
+    if (part.source.what == kind::field && is_missing(found))
+        return;
     if (part.source.what == kind::client)
         text_ += clients_.all()[clients_.number_of(found)];
     else if (!part.parameter.empty())
@@ -119,23 +166,25 @@ std::uint32_t key_numbers::of_parts(logs::entry const& e) {
     text_.clear();
     std::size_t slot = 0;
     for (auto const& part : key_.parts) {
-        if (slot != 0)
-            text_ += ", ";
+        auto const start = text_.size();
+        if (key_.parts.size() > 1)
+            text_.resize(start + sizeof(std::size_t));
         if (ends_in_client(part))
             text_ += "value ";
         auto const begun = text_.size();
         append(part, e.keys[slots_[slot++]]);
         for (auto const& other : part.otherwise) {
             auto const value = e.keys[slots_[slot++]];
-            if (!is_missing(std::string_view(text_).substr(begun)))
+            if (text_.size() != begun)
                 continue;
-            text_.resize(begun);
             if (other.source.what == kind::client)
                 text_.replace(begun - std::string_view("value ").size(), std::string::npos,
                               text_of_client(value));
             else
                 append(other, value);
         }
+        if (key_.parts.size() > 1)
+            set_length(text_, start);
     }
     return names_.number_of(text_);
 }

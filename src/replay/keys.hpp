@@ -64,6 +64,13 @@ public:
     /// The client of a key number, if the key is a client with an address.
     [[nodiscard]] std::optional<tool::network> client_of(std::uint32_t number) const;
 
+    /// Returns the key of a number, as a report shows it.
+    [[nodiscard]] std::string text_of(std::uint32_t number) const;
+    /// Returns the value of each part of the key of a number, as the names of nodes of a tree of rates: an empty text
+    /// without a value, and the first address of its network for a client. Precondition: no part has a client as an
+    /// alternative.
+    [[nodiscard]] std::vector<std::string> names_of(std::uint32_t number) const;
+
     [[nodiscard]] key const& what() const noexcept { return key_; }
     [[nodiscard]] names const& all() const noexcept {
         return by_network_ ? clients_.all() : names_;
@@ -71,6 +78,7 @@ public:
 
 private:
     [[nodiscard]] std::uint32_t of_parts(logs::entry const& e);
+    [[nodiscard]] std::vector<std::string_view> values_of(std::uint32_t number) const;
     void append(key_part const& part, std::string_view found);
     // A part that may be a value or a client is `value X` or `client X`.
     [[nodiscard]] static bool ends_in_client(key_part const& part) {
@@ -85,6 +93,7 @@ private:
     bool by_network_;                 // the key is the client alone
     bool single_;                     // the key is one unchanged value of a line
     clients clients_;
+    // Each of several parts follows its length, so that different lists of parts are different keys.
     names names_;
     std::string text_;
 };

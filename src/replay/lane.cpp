@@ -3,6 +3,7 @@
 #include <weir/outcome.hpp>
 
 #include "config/configuration.hpp"
+#include "limiting/tree.hpp"
 
 #include <algorithm>
 #include <ranges>
@@ -72,6 +73,11 @@ void lane::add_limit(planned_limit const& l) {
     if (l.priority)
         place.priority = slot_of(*l.priority);
     slots_.push_back(l.per ? slot_of(*l.per) : 0);
+    if (l.what.tree) {
+        limits_.push_back(std::make_shared<limiting::tree_limit<world>>(
+            stage_.get_executor(), l.what, *key, place));
+        return;
+    }
     auto what = l.what;
     use_time_of_log(what.rule);
     for (auto& [name, rule] : what.overrides)
@@ -310,7 +316,7 @@ outcome lane::result(std::vector<std::vector<std::uint64_t>> const& asked, std::
 
     auto r = so_far_;
     for (auto const& f : all | std::views::take(kept))
-        r.top_rejected.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].all()[f.key],
+        r.top_rejected.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].text_of(f.key),
                                   asked[f.slot][f.key], f.rejected});
     return r;
 }

@@ -191,6 +191,11 @@ void plan::change(std::string const& option, std::string_view text) {
                                      "or `queue N`",
                                      fmt::join(names, ", ")));
         }
+        if (found->tree)
+            throw tool::usage_error(fmt::format(
+                "{} is `{}`, but limit `{}` has a tree: its rates change only in a "
+                "file, which --versus compares",
+                option, text, found->name));
         bool const has_kind = !found->is_unlimited || !found->overrides.empty();
         found->is_unlimited = text.substr(colon + 2) == config::unlimited;
         if (found->is_unlimited) {
@@ -232,7 +237,8 @@ std::vector<planned_limit> plan::limits() const {
             l.what = c;
             if (!c.key.empty())
                 l.per = key_of(c);
-            l.text = fmt::format("{}: {}{}{}", c.name, config::rule_text(c), l.per ? " per " : "",
+            auto const rule = c.tree ? "tree of " + to_string(c.rule) : config::rule_text(c);
+            l.text = fmt::format("{}: {}{}{}", c.name, rule, l.per ? " per " : "",
                                  l.per ? to_string(*l.per) : "");
         }
         for (auto const& u : file->upstreams)
@@ -282,11 +288,6 @@ plan plan_of_file(std::string const& file) {
     plan p;
     p.name = file;
     p.file = std::make_shared<config::configuration const>(config::read_file(file));
-    for (auto const& l : p.file->limits)
-        if (l.tree)
-            throw tool::usage_error(
-                fmt::format("{}: limit `{}` has a tree of rates, which weir-replay cannot replay",
-                            file, l.name));
     return p;
 }
 

@@ -152,6 +152,13 @@ weights = {weights}
         self.assertEqual(self.outcome(lines, config), [4, 2, 0])
         self.assertEqual(self.by_rule, {"both": 2})
 
+    def test_keys_of_several_parts_with_commas(self):
+        config = self.file(limit("both", "1/1s", 'key = ["header X-Org", "header X-User"]'))
+        keys = [("a, b", "c"), ("a", "b, c"), ("", "a"), ("a", ""), ("-", "-"), ("", "")]
+        lines = [f'{BEGIN} 10.0.0.1 "GET / HTTP/1.1" 200 "{org}" "{user}"' for org, user in keys for _ in range(2)]
+        form = '$msec $remote_addr "$request" $status "$http_x_org" "$http_x_user"'
+        self.assertEqual(self.outcome(lines, config, "--format", form), [5, 7, 0])
+
     def test_a_log_without_a_header(self):
         config = self.file(limit("key", "2/1s", 'key = "header X-Api-Key"'))
         self.assertEqual(self.outcome([common(BEGIN)] * 3, config), [2, 1, 0])
@@ -197,6 +204,50 @@ seats = 1
         lines = [common(BEGIN)] * 5
         self.assertEqual(self.outcome(lines, config, "--service-time", "2s"), [3, 2, 0])
         self.assertEqual(self.by_rule, {"upstream shop": 2})
+
+    def tree(self, root, name):
+        return self.file(f"""[[limit]]
+name = "api"
+key = ["header X-Org", "header X-User"]
+queue = "patience 0s"
+[limit.tree]
+"/" = "{root}"
+"/acme" = "2/1s burst 4 most 5/1s burst 8"
+"/acme/*" = "most 5/1s burst 5"
+"/*" = "most 5/1s burst 6"
+"/*/*" = "most 5/1s burst 3"
+""", name=name)
+
+    def test_a_tree_of_rates(self):
+        """Of 15 permits 4 are for `acme`. Each other organisation gets at most 6, and each of its users at most 3."""
+        leaves = [(org, user) for org in "ab" for user in "xy"] + [("c", "x"), ("acme", "ann")]
+        log = self.write([f'{BEGIN}.000 10.0.0.1 "GET / HTTP/1.1" 200 {org} {user}' for org, user in leaves for _ in range(9)])
+        one, other = self.tree("10/1s burst 15", "one.toml"), self.tree("10/1s burst 16", "other.toml")
+        form = ("--format", '$msec $remote_addr "$request" $status $http_x_org $http_x_user')
+        rule = "api: tree of 10/1s burst 15 per header X-Org, header X-User"
+        page = self.path("page.html")
+        found = self.replay(log, *form, "--config", one, "--versus", other, "--report", page)
+        self.assertEqual([o["granted_immediately"] for o in found["outcomes"]], [3 + 3 + 3 + 2 + 4, 3 + 3 + 3 + 3 + 4])
+        first = found["outcomes"][0]
+        self.assertEqual(first["rules"], [{"rule": rule, "dry_run": False, "rejected": {"no permit": 54 - 15}}])
+        self.assertEqual([(k["of"], k["key"], k["requests"], k["rejected"]) for k in first["top_rejected"]],
+                         [("header X-Org, header X-User", f"{org}, {user}", 9, n)
+                          for org, user, n in (("c", "x", 9), ("b", "y", 7), ("a", "x", 6), ("a", "y", 6), ("b", "x", 6),
+                                               ("acme", "ann", 5))])
+        text = self.run_it(log, *form, "--config", one).stdout
+        self.assertRegex(text, r"rejected by +" + rule)
+        self.assertRegex(text, r"header X-Org, header X-User acme, ann +5 of 9")
+        with open(page, encoding="utf-8") as file:
+            html = file.read()
+        self.assertIn(rule, html)
+        self.assertIn("acme, ann", html)
+
+        # The other organisations get 8 permits per second, since `acme` saves 2.
+        found = self.replay(log, *form, "--config", one, "--find", "patience 9s", "--max-rejected", "70%")
+        self.assertEqual(found["find"]["found"], "patience 250ms")
+        for option in ("--versus", "--find"):
+            self.rejects(2, "limit `api` has a tree: its rates change only in a file, which --versus compares",
+                         log, *form, "--config", one, option, "api: 20/1s")
 
     def test_compare_files_and_changes(self):
         one = self.file(limit("all", "1/1s"))
