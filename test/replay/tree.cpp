@@ -113,10 +113,11 @@ result replay_all(replay::plan const& p, std::vector<request> const& log) {
 constexpr std::string_view of_users = "key = [\"header X-Org\", \"header X-User\"]\n";
 
 std::string tree(std::vector<std::pair<std::string, std::string>> const& nodes,
-                 std::string_view patience = "0s", std::string_view more = of_users) {
-    auto text = fmt::format(
-        "[[limit]]\nname = \"tree\"\nqueue = \"max_waiting 1000 patience {}\"\n{}[limit.tree]\n",
-        patience, more);
+                 std::string_view patience = "0s", std::string_view more = of_users,
+                 std::string_view queue = "max_waiting 1000") {
+    auto text =
+        fmt::format("[[limit]]\nname = \"tree\"\nqueue = \"{} patience {}\"\n{}[limit.tree]\n",
+                    queue, patience, more);
     for (auto const& [path, node] : nodes)
         text += fmt::format("\"{}\" = \"{}\"\n", path, node);
     return text;
@@ -213,6 +214,18 @@ BOOST_AUTO_TEST_CASE(lend_by_weight) {
     BOOST_TEST(r.outcome.at_once == 1u);
     BOOST_TEST(r.outcome.waited == 8u);
     BOOST_TEST(of_a == 6);
+}
+
+// The requests of one leaf wait in the order of the queue.
+BOOST_AUTO_TEST_CASE(let_the_clients_of_a_leaf_take_turns) {
+    auto const p = plan_of(tree({{"/", "1/1s burst 1"}, {"/*", "most 1/1s burst 1"}}, "9s",
+                                "key = \"header X-Org\"\n", "max_waiting 9 order fair"));
+    std::vector<request> log;
+    add(log, 5, {0s, "a"});
+    add(log, 1, {.org = "a", .client = "10.0.0.2"});
+    auto const r = replay_all(p, log);
+    BOOST_TEST(r.outcome.waited == 5u);
+    BOOST_TEST(r.answers.back().waited <= 2s);
 }
 
 // A value is a name, never a path, and values with a comma are others. A request without a value has the empty value.
