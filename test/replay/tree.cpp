@@ -77,11 +77,13 @@ replay::plan plan_of(std::string const& limits) {
     return p;
 }
 
-result replay_all(replay::plan const& p, std::vector<request> const& log) {
+result replay_all(replay::plan const& p, std::vector<request> const& log, int retries = 0,
+                  bool broken_off = false) {
     result r;
     r.answers.resize(log.size());
     std::size_t decisions = 0;
     replay::settings s;
+    s.retries = retries;
     s.watcher = [&](replay::decision const& d) {
         ++decisions;
         r.answers[d.number] = {d.rejected, d.rejected ? 0ns : d.waited};
@@ -104,9 +106,9 @@ result replay_all(replay::plan const& p, std::vector<request> const& log) {
         }
         BOOST_REQUIRE(sim.add(entry));
     }
-    sim.finish();
-    BOOST_TEST(decisions == log.size());
+    sim.finish(broken_off);
     r.outcome = sim.results().front();
+    BOOST_TEST(decisions == log.size() + r.outcome.came_back - r.outcome.open);
     return r;
 }
 
@@ -226,6 +228,22 @@ BOOST_AUTO_TEST_CASE(let_the_clients_of_a_leaf_take_turns) {
     auto const r = replay_all(p, log);
     BOOST_TEST(r.outcome.waited == 5u);
     BOOST_TEST(r.answers.back().waited <= 2s);
+}
+
+BOOST_AUTO_TEST_CASE(meet_retries_and_interruptions) {
+    auto const with_patience = [](std::string_view patience) {
+        return plan_of(tree({{"/", "1/1s burst 1"}, {"/*", "most 1/1s burst 1"}}, patience,
+                            "key = \"header X-Org\"\n"));
+    };
+    // Two requests come back after 1 s, and one of them after 2 s.
+    auto const retried = replay_all(with_patience("0s"), {{0s, "a"}, {0s, "b"}, {0s, "c"}}, 2);
+    BOOST_TEST(retried.outcome.at_once == 1u);
+    BOOST_TEST(retried.outcome.later == 2u);
+    BOOST_TEST(retried.outcome.came_back == 3u);
+    auto const interrupted =
+        replay_all(with_patience("9s"), {{0s, "a"}, {0s, "a"}, {0s, "b"}, {0s, "c"}}, 0, true);
+    BOOST_TEST(interrupted.outcome.at_once == 1u);
+    BOOST_TEST(interrupted.outcome.open == 3u);
 }
 
 // A value is a name, never a path, and values with a comma are others. A request without a value has the empty value.
