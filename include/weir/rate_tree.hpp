@@ -33,6 +33,11 @@
 #include <utility>
 
 namespace weir::inline v0_2 {
+namespace detail {
+
+struct tree_state_access;  // saved_tree.hpp
+
+}  // namespace detail
 
 /// Limits requests by a tree of rates, such as organisations, teams and users: each node has a guaranteed share of the
 /// rate of its parent, lends what it does not use, and borrows up to a bound.
@@ -336,6 +341,8 @@ public:
     }
 
 private:
+    friend detail::tree_state_access;
+
     [[nodiscard]] static time_point clock_now() noexcept {
         return detail::asio_host<Executor, Timer>::now();
     }

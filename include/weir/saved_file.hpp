@@ -16,7 +16,8 @@
 namespace weir::inline v0_2 {
 namespace detail {
 
-struct state_access;  // saved_state.hpp
+struct state_access;       // saved_state.hpp
+struct tree_state_access;  // saved_tree.hpp
 
 }  // namespace detail
 
@@ -47,6 +48,7 @@ public:
 
 private:
     friend detail::state_access;
+    friend detail::tree_state_access;
 
     [[nodiscard]] std::uint64_t wall() const noexcept;
     void limiter(std::uint64_t wall, bool keyed, std::string_view name, std::string_view rule,
@@ -98,6 +100,7 @@ public:
 
 private:
     friend detail::state_access;
+    friend detail::tree_state_access;
     friend state_writer;
 
     enum class kind : std::uint8_t { end, note, limiter, time, key, key_of_rule, shared };

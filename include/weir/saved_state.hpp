@@ -92,6 +92,11 @@ template <class... Options>
 [[nodiscard]] std::string wrong_numbers(std::string_view rule);
 [[nodiscard]] std::string no_place();
 
+/// Returns `t - d`, or the first instant if that is earlier.
+[[nodiscard]] inline time_point earlier(time_point t, duration d) noexcept {
+    return t < time_point::min() + d ? time_point::min() : t - d;
+}
+
 /// Appends the bytes of a key: of an integer the lowest first, without the highest zeros.
 template <std::integral Key>
 void add_key(number_writer& to, Key key) {
@@ -209,10 +214,6 @@ private:
     // The host of a limiter, for its clock.
     template <class Limiter>
     using clock_of = asio_host<typename Limiter::executor_type, typename Limiter::timer_type>;
-
-    [[nodiscard]] static time_point earlier(time_point t, duration d) noexcept {
-        return t < time_point::min() + d ? time_point::min() : t - d;
-    }
 
     // Writes the keys of one shard, some pages at a time: each time under the lock, and then outside it.
     template <class Core, class Rule>

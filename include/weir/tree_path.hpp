@@ -28,13 +28,11 @@ public:
     /// A path of names that are known at run time only.
     ///
     /// @throws std::invalid_argument if there are more than `max_size`
-    explicit tree_path(std::span<std::string const> names) {
-        if (names.size() > max_size)
-            throw std::invalid_argument(
-                "weir::tree_path: " + std::to_string(names.size()) +
-                " names, but a tree of rates has at most " + std::to_string(max_size) + " levels");
-        names_.assign(names.begin(), names.end());
-    }
+    explicit tree_path(std::span<std::string const> names) { assign(names); }
+    /// A path of names that are known at run time only.
+    ///
+    /// @throws std::invalid_argument if there are more than `max_size`
+    explicit tree_path(std::span<std::string_view const> names) { assign(names); }
 
     /// The names.
     [[nodiscard]] auto begin() const noexcept { return names_.begin(); }
@@ -44,6 +42,15 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
 
 private:
+    template <class Names>
+    void assign(Names const& names) {
+        if (names.size() > max_size)
+            throw std::invalid_argument(
+                "weir::tree_path: " + std::to_string(names.size()) +
+                " names, but a tree of rates has at most " + std::to_string(max_size) + " levels");
+        names_.assign(names.begin(), names.end());
+    }
+
     boost::container::static_vector<std::string_view, max_size> names_;
 };
 

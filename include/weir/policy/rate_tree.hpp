@@ -136,6 +136,21 @@ public:
     /// any leaf.
     bool refund(tree_node leaf, amount n, ticket t, time_point now) noexcept;
 
+    // States of nodes, which another process can continue from.
+
+    /// Returns whether a node is as if it was never used.
+    [[nodiscard]] bool is_unused(tree_node node, time_point now) const noexcept;
+    /// Appends the numbers of the state of a node, counted back to `then`, which may be before the last change: a node
+    /// that continues from them at `then` comes to the present state. Throws `std::bad_alloc`.
+    void save(tree_node node, number_writer& to, time_point then) const;
+    /// Reads the numbers of a used node that were counted back to `then`, under the same options. Returns false, without
+    /// an effect, if this node cannot have them.
+    [[nodiscard]] bool load(tree_node node, number_reader& from, time_point then) noexcept;
+    /// Gives a node the state of a node of `before`, which has the same options.
+    void resume(tree_node node, rate_tree const& before, tree_node its, time_point now) noexcept;
+    /// Makes a node as if it was never used.
+    void reset(tree_node node, time_point now) noexcept;
+
     /// Returns the state of any node.
     [[nodiscard]] rate_tree_stats stats(tree_node node, time_point now) noexcept;
     /// Returns the size of the heap memory of all nodes. It does not include the options and the paths.
@@ -165,6 +180,8 @@ private:
     [[nodiscard]] amount permits_of(drops n) const noexcept;
     [[nodiscard]] drops saved(tree_node node, tick t) const noexcept;
     [[nodiscard]] drops spare(tree_node node, tick t) noexcept;
+
+    void settle_above(tree_node node, tick t) noexcept;
 
     // How many permits a node below the lender can take, how many a lender has, and when it is enough.
     [[nodiscard]] amount borrows(tree_node node, tick t) const noexcept;

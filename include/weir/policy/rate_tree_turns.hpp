@@ -51,6 +51,15 @@ public:
     /// The tree. Its permits change only by the members of this class.
     [[nodiscard]] rate_tree const& tree() const noexcept { return tree_; }
 
+    /// Calls `change(rate_tree&)`, which may change the states of nodes by `resume` and `reset`, and add and forget nodes by
+    /// the members of this class. The turns continue.
+    template <class Change>
+    void change_states(Change change, time_point now) noexcept {
+        change(tree_);
+        for (auto const& [leaf, its] : claims_)
+            path_changes(leaf, tree_nodes::tick_of(now));
+    }
+
     // Leaves that wait.
 
     /// Prepares a leaf for requests that wait; no effect if it is open.

@@ -55,14 +55,72 @@ std::optional<tree_node> rate_tree::find(tree_node parent, std::string_view name
 }
 
 bool rate_tree::forget(tree_node key, time_point now) noexcept {
-    auto const t = tree_nodes::tick_of(now);
-    auto const& kind = nodes_.kind(key);
-    if (nodes_.keys_of(key) != 0 || (kind.least && nodes_.lacks_least(key, t) != 0) ||
-        (kind.most && nodes_.lacks_most(key, t) != 0))
+    if (nodes_.keys_of(key) != 0 || !is_unused(key, now))
         return false;
-    nodes_.settle(nodes_.parent_of(key), t);
+    settle_above(key, tree_nodes::tick_of(now));
     nodes_.remove(key);
     return true;
+}
+
+// ---- States
+
+bool rate_tree::is_unused(tree_node node, time_point now) const noexcept {
+    auto const t = tree_nodes::tick_of(now);
+    auto const& kind = nodes_.kind(node);
+    return (!kind.least || nodes_.lacks_least(node, t) == 0) &&
+           (!kind.most || nodes_.lacks_most(node, t) == 0);
+}
+
+void rate_tree::save(tree_node node, number_writer& to, time_point then) const {
+    auto const t = tree_nodes::tick_of(then);
+    auto const& kind = nodes_.kind(node);
+    if (kind.least)
+        to.add(static_cast<number_writer::wide>(nodes_.lacks_least(node, t)));
+    if (kind.most)
+        to.add(static_cast<number_writer::wide>(nodes_.lacks_most(node, t)));
+}
+
+bool rate_tree::load(tree_node node, number_reader& from, time_point then) noexcept {
+    auto const t = tree_nodes::tick_of(then);
+    auto const& kind = nodes_.kind(node);
+    auto const next = [&](tree_bucket const& b) {
+        constexpr auto most = static_cast<number_reader::wide>(tree_nodes::most_lacks);
+        return b ? static_cast<drops>(from.next(most)) : 0;
+    };
+    auto const least = next(kind.least);
+    auto const most = next(kind.most);
+    if (from.failed() || (least == 0 && most == 0))
+        return false;
+    settle_above(node, t);
+    if (kind.least && kind.parent != tree_kind::none) {
+        auto const others =
+            nodes_.lacks_below(nodes_.parent_of(node), t) - nodes_.lacks_least(node, t);
+        if (least > tree_nodes::most_lacks - others)
+            return false;
+    }
+    nodes_.set_lacks(node, least, most, t);
+    return true;
+}
+
+void rate_tree::resume(tree_node node, rate_tree const& before, tree_node its,
+                       time_point now) noexcept {
+    auto const t = tree_nodes::tick_of(now);
+    auto const& kind = nodes_.kind(node);
+    settle_above(node, t);
+    nodes_.set_lacks(node, kind.least ? before.nodes_.lacks_least(its, t) : 0,
+                     kind.most ? before.nodes_.lacks_most(its, t) : 0, t);
+}
+
+void rate_tree::reset(tree_node node, time_point now) noexcept {
+    auto const t = tree_nodes::tick_of(now);
+    settle_above(node, t);
+    nodes_.set_lacks(node, 0, 0, t);
+}
+
+// Prepares for a change of a node.
+void rate_tree::settle_above(tree_node node, tick t) noexcept {
+    if (nodes_.kind(node).parent != tree_kind::none)
+        nodes_.settle(nodes_.parent_of(node), t);
 }
 
 // ---- Permits

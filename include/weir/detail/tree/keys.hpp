@@ -5,15 +5,19 @@
 #include <weir/time.hpp>
 #include <weir/tree_path.hpp>
 
+#include <boost/container/static_vector.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weir::inline v0_2::detail {
@@ -65,6 +69,45 @@ public:
             at = next;
         }
         return at.at;
+    }
+
+    /// Returns the names from the root to a node.
+    [[nodiscard]] tree_path path_of(node n) const {
+        boost::container::static_vector<std::string_view, tree_path::max_size> names;
+        while (n != policy::rate_tree::root()) {
+            auto const& e = kinds_[n.kind].entries[n.number];
+            std::string_view const path = plan(n.kind).path;
+            names.insert(names.begin(), plan(n.kind).is_a_key ? std::string_view(e.name)
+                                                              : path.substr(path.rfind('/') + 1));
+            n = {plan(n.kind).parent, e.parent};
+        }
+        return tree_path(std::span(std::as_const(names)));
+    }
+    [[nodiscard]] bool is_a_key(node n) const noexcept { return plan(n.kind).is_a_key; }
+    /// Returns the numbers of the kinds that the options have, the deepest first.
+    [[nodiscard]] std::vector<std::uint32_t> kinds_upwards() const {
+        std::vector<std::uint32_t> kinds;
+        for (std::uint32_t i = 0; i != turns_.tree().plan().kinds.size(); ++i) {
+            if (plan(i).is_used)
+                kinds.push_back(i);
+        }
+        std::ranges::stable_sort(kinds, std::greater(), [&](std::uint32_t i) {
+            return i == 0 ? 0 : std::ranges::count(plan(i).path, '/');
+        });
+        return kinds;
+    }
+    /// Calls `f(node)` for the nodes of a kind, from a number on, of which it examines `count` at most. Returns the
+    /// number to continue with, or 0 at the end.
+    template <class F>
+    std::uint32_t each_of(std::uint32_t kind, std::uint32_t from, std::uint32_t count, F f) const {
+        auto const& entries = kinds_[kind].entries;
+        auto const size = static_cast<std::uint32_t>(entries.size());
+        auto const end = from < size ? from + std::min(count, size - from) : size;
+        for (; from < end; ++from) {
+            if (entries[from].is_stored || !plan(kind).is_a_key)
+                f(node{kind, from});
+        }
+        return end == size ? 0 : end;
     }
 
     // Permits and lines carry a node as one word.

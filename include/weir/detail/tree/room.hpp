@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 namespace weir::inline v0_2::detail {
 
@@ -26,6 +27,21 @@ public:
     }
     [[nodiscard]] rate_tree_options const& options() const noexcept {
         return slots().tree().options();
+    }
+    /// Calls `f(slots)`.
+    template <class F>
+    void see_slots(F f) const {
+        f(slots());
+    }
+    /// Continues from the states of another tree, which had the options `rule`. Throws `std::invalid_argument` if the
+    /// options cannot be changed to the present ones, and `std::bad_alloc`, without an effect.
+    [[nodiscard]] tree_slots::resumed resume(tree_slots& before, std::string_view rule,
+                                             time_point now) {
+        if (to_string(options()) != rule)
+            before.configure(options(), now);
+        auto const result = slots().resume(before, now);
+        base::reprice();
+        return result;
     }
     [[nodiscard]] std::size_t keys() const noexcept { return slots().size(); }
     /// Returns nothing if the tree has no such node now.

@@ -15,6 +15,7 @@
 #include <weir/policy/rate_tree.hpp>
 #include <weir/policy/rate_tree_turns.hpp>
 #include <weir/queue_options.hpp>
+#include <weir/saved_numbers.hpp>
 #include <weir/time.hpp>
 
 #include <algorithm>
@@ -241,6 +242,88 @@ public:
         });
         turns_.configure(options, to_open, now);
         keys_.forget_removed();
+        ++changes_;
+    }
+    /// Returns how often the options were changed.
+    [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
+
+    // Saved states.
+
+    /// How far the nodes were visited, children before their parents.
+    struct progress {
+        std::vector<std::uint32_t> kinds;
+        std::size_t kind = 0;
+        std::uint32_t number = 0;
+
+        [[nodiscard]] bool is_done() const noexcept { return kind == kinds.size(); }
+    };
+    [[nodiscard]] progress begin_visit() const { return {keys_.kinds_upwards()}; }
+    /// Calls `f(node)` for the next nodes, of which it examines at most 256. The options must not change meanwhile.
+    template <class F>
+    void visit_some(progress& p, F f) const {
+        constexpr std::uint32_t at_a_time = 256;
+        for (auto rest = at_a_time; rest != 0 && !p.is_done();) {
+            auto const from = p.number;
+            p.number = keys_.each_of(p.kinds[p.kind], from, rest, f);
+            if (p.number == 0)
+                ++p.kind;
+            rest = p.number == 0 ? rest - 1 : 0;
+        }
+    }
+    /// Calls `f(path, is_a_key, state)` for the nodes among them that are not like new. `state(writer)` appends the
+    /// numbers of the state, counted back to `then`.
+    template <class F>
+    void save_some(progress& p, time_point then, time_point now, F f) const {
+        visit_some(p, [&](node n) {
+            if (tree().is_unused(n, now))
+                return;
+            f(keys_.path_of(n), keys_.is_a_key(n),
+              [&](number_writer& to) { tree().save(n, to, then); });
+        });
+    }
+    enum class loaded : std::uint8_t { yes, wrong, no_place };
+    /// Reads the numbers of a used node that were counted back to `then`, and adds it if it is a new key.
+    [[nodiscard]] loaded load(tree_lookup const& who, bool is_a_key, number_reader& from,
+                              time_point then) noexcept {
+        auto const found = keys_.find(who.path);
+        if (found.kind == policy::tree_kind::none || kind(found.kind).is_a_key != is_a_key)
+            return loaded::wrong;
+        auto const at = keys_.insert(who.path, then);
+        if (!at)
+            return loaded::no_place;
+        bool is_good = false;
+        turns_.change_states([&](policy::rate_tree& tree) { is_good = tree.load(*at, from, then); },
+                             then);
+        return is_good ? loaded::yes : loaded::wrong;
+    }
+    /// How many keys of `before` have a state here, and how many have no place.
+    struct resumed {
+        std::uint64_t keys = 0;
+        std::uint64_t dropped = 0;
+    };
+    /// Replaces the states of all nodes by the states in `before`, which has the same options. Throws `std::bad_alloc`,
+    /// without an effect.
+    [[nodiscard]] resumed resume(tree_slots const& before, time_point now) {
+        resumed result;
+        auto mine = begin_visit();
+        auto its = before.begin_visit();
+        turns_.change_states(
+            [&](policy::rate_tree& tree) {
+                while (!mine.is_done())
+                    visit_some(mine, [&](node n) { tree.reset(n, now); });
+                while (!its.is_done())
+                    before.visit_some(its, [&](node n) {
+                        if (before.tree().is_unused(n, now))
+                            return;
+                        auto const at = keys_.insert(before.keys_.path_of(n), now);
+                        if (at)
+                            tree.resume(*at, before.tree(), n, now);
+                        if (before.keys_.is_a_key(n))
+                            ++(at ? result.keys : result.dropped);
+                    });
+            },
+            now);
+        return result;
     }
 
 private:
@@ -270,6 +353,7 @@ private:
     policy::rate_tree_turns turns_;
     keys keys_;
     int taken_ = 0;
+    std::uint64_t changes_ = 0;
 };
 
 }  // namespace weir::inline v0_2::detail

@@ -35,6 +35,9 @@ struct tree_node {
 /// nodes in more than one parent 4 bytes.
 class tree_nodes {
 public:
+    /// The most drops that can be missing in a bucket, with all debts.
+    static constexpr drops most_lacks = drops{1} << 124;
+
     /// Nanoseconds since the earliest `time_point`.
     using tick = std::uint64_t;
     [[nodiscard]] static tick tick_of(time_point t) noexcept {
@@ -80,6 +83,8 @@ public:
     /// Puts drops back as far as they fit. Returns whether any were missing.
     bool put_back_least(tree_node node, drops n, tick t) noexcept;
     bool put_back_most(tree_node node, drops n, tick t) noexcept;
+    /// Sets how many drops are missing; a number for a bucket that the node does not have is ignored.
+    void set_lacks(tree_node node, drops least, drops most, tick t) noexcept;
 
     // The children of a node.
 
@@ -88,6 +93,8 @@ public:
     /// Returns how many drops of `least` the node has at `t` beyond what its children have saved. `settle` must have
     /// been called at `t`.
     [[nodiscard]] drops spare(tree_node node, tick t) const noexcept;
+    /// Returns how many drops of `least` are missing in all children. `settle` must have been called at `t`.
+    [[nodiscard]] drops lacks_below(tree_node node, tick t) const noexcept;
     /// Returns how many ticks after `t` `spare` is `n` or more, for an `n` of at most the node's own burst. The result
     /// is exact if at most 64 children become full before that. Otherwise it is too large or, with `early`, too small.
     /// `settle` must have been called at `t`.

@@ -153,7 +153,7 @@ void tree_nodes::take_least(tree_node node, drops n, tick t) noexcept {
 void tree_nodes::take_most(tree_node node, drops n, tick t) noexcept {
     auto& full_after = pools_[node.kind].most[node.number];
     auto const gone = come(kind(node).most, t);
-    auto const largest = gone + (drops{1} << 124);  // of all debts
+    auto const largest = gone + most_lacks;
     full_after = std::min(std::max(full_after, gone) + n, largest);
 }
 
@@ -189,6 +189,16 @@ bool tree_nodes::put_back_most(tree_node node, drops n, tick t) noexcept {
     return true;
 }
 
+void tree_nodes::set_lacks(tree_node node, drops least, drops most, tick t) noexcept {
+    if (kind(node).most)
+        pools_[node.kind].most[node.number] = come(kind(node).most, t) + most;
+    if (!kind(node).least)
+        return;
+    put_back_least(node, lacks_least(node, t), t);
+    if (least != 0)
+        take_least(node, least, t);
+}
+
 // ---- Children
 
 void tree_nodes::settle(tree_node node, tick t) noexcept {
@@ -206,13 +216,15 @@ void tree_nodes::settle(tree_node node, tick t) noexcept {
 }
 
 drops tree_nodes::spare(tree_node node, tick t) const noexcept {
-    auto const& k = kind(node);
-    auto const spare = k.own_full - lacks_least(node, t);
-    if (!k.divides)
-        return spare;
+    return kind(node).own_full - lacks_least(node, t) + lacks_below(node, t);
+}
+
+drops tree_nodes::lacks_below(tree_node node, tick t) const noexcept {
+    if (!kind(node).divides)
+        return 0;
     auto const& all = pools_[node.kind].below[node.number];
-    return spare + static_cast<drops>(
-                       all.numbers - static_cast<wrapping>(t) * static_cast<wrapping>(all.rates));
+    return static_cast<drops>(
+        all.numbers - static_cast<wrapping>(t) * static_cast<wrapping>(all.rates));
 }
 
 drops tree_nodes::ticks_to_spare(tree_node node, drops n, tick t, bool early) const noexcept {
