@@ -165,10 +165,10 @@ template <class Limiter>
                                  std::shared_ptr<void const> owner) {
     return {std::move(name),
             [&limiter, owner](weir::state_writer& to, std::string_view as) {
-                weir::save(limiter, to, as);
+                save(limiter, to, as);
             },
             [&limiter, owner](weir::saved_state const& from, std::string_view as) {
-                return weir::restore(limiter, from, as);
+                return restore(limiter, from, as);
             }};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/rate_tree.hpp>
+#include <weir/saved_tree.hpp>
 
 #include "limit.hpp"
 
@@ -50,6 +51,9 @@ public:
     }
     typename base::link_type link(selected const&) const override { std::terminate(); }
     void close() noexcept override { tree_.close(); }
+    std::vector<saved_part> saved_parts() override {
+        return {part_of(state_name(base::configuration()), tree_, nullptr)};
+    }
     weir::limiter_stats stats() const override { return tree_.stats().total; }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return tree_.snapshot(); }
     std::optional<tracked_keys> keys() const override {

@@ -82,6 +82,31 @@ class Tree(ProxyTest):
         self.assertEqual(self.granted(proxy, "acme", "ann"), 0)
         self.assertEqual(self.granted(proxy, "acme", "bob"), 8)
 
+    def test_a_restart_keeps_the_state(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        state = f'[state]\nfile = "{folder}/state"\n'
+        long = "x" * 5000  # its name is a hash
+        proxy = self.start_with(state + shop(TREE))
+        self.assertEqual(self.granted(proxy, "acme", "ann", 9), 9)
+        self.assertEqual(self.granted(proxy, "other", long, 3), 3)
+        proxy.stop()
+        proxy = self.start_with(state + shop(TREE))
+        self.assertEqual(proxy.process.stderr.readline(), f"weir-proxy: state file `{folder}/state`: 1 limits and 3 keys continue\n")
+        self.assertEqual(self.granted(proxy, "acme", "ann"), 1)
+        self.assertEqual(self.granted(proxy, "other", long), 1)
+        self.assertEqual(self.granted(proxy, "acme", "bob"), 7)  # 21 in all
+        proxy.stop()
+
+        # Other options apply as on a reload.
+        proxy = self.start_with(state + shop(TREE | {"/acme/*": "most 60/1h burst 12", "/globex": "1/1h burst 1", "/globex/*": "most 9/1h"}))
+        self.assertIn("1 limits and", proxy.process.stderr.readline())
+        self.assertEqual(self.granted(proxy, "acme", "ann"), 0)
+        proxy.stop()
+        other = shop({"/": "60/1h burst 21", "/*": "1/1h burst 2 keys 5", "/*/*": "most 60/1h burst 4"})
+        proxy = self.start_with(state + other)
+        self.assertEqual(proxy.process.stderr.readline(), "weir-proxy: state of limit `tree`: weir::rate_tree: /* has a least, but its least and burst must not be raised, nor its keys changed; it starts with nothing used\n")
+        self.assertEqual(self.granted(proxy, "acme", "ann"), 4)
+
     def test_requests_wait(self):
         proxy = self.start_with(shop({"/": "10/1s burst 1", "/*": "most 10/1s burst 1"}, 'key = "client"\n', "patience 5s"))
         begin = time.monotonic()
