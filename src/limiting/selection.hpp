@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -26,7 +27,7 @@ struct rule_limiters {
 /// The limiter of a request within a limit.
 struct selected {
     std::uint64_t key = 0;                 // the number of its key; 0 for a limit without keys
-    std::optional<std::uint32_t> by = {};  // the index of its override
+    std::optional<std::uint32_t> by = {};  // the index of its override, or the number of its leaf
     bool is_unlimited = false;             // the request passes without a permit
     rule_limiters* among = nullptr;  // the limiters of its rule; null for a limit without keys
     weir::amount cost = 1;           // the permits that the request takes
@@ -41,11 +42,14 @@ public:
     explicit selection(bool is_unlimited) : common_{.is_unlimited = is_unlimited} {}
 
     /// The selection of a limit with keys. `common` has the limiters of keys without an override, and `wide` the limiters
-    /// of each override for more than one key; the others are null.
+    /// of each override for more than one key; the others are null. `leaf` returns the number of the leaf of a request in
+    /// a tree of rates; empty without a tree.
     selection(config::limit const& c, typename World::keys keys,
               std::shared_ptr<rule_limiters> common,
-              std::vector<std::shared_ptr<rule_limiters>> wide)
+              std::vector<std::shared_ptr<rule_limiters>> wide,
+              std::function<std::uint32_t(typename World::request_info const&)> leaf = {})
         : keys_(std::move(keys)),
+          leaf_(std::move(leaf)),
           common_{.is_unlimited = c.is_unlimited, .among = common.get()},
           common_limiters_(std::move(common)),
           wide_(std::move(wide)) {
@@ -68,6 +72,8 @@ public:
         auto const number = find(who, key);
         auto found = number ? overrides_[*number] : common_;
         found.key = key;
+        if (leaf_)
+            found.by = leaf_(who);
         return found;
     }
 
@@ -86,6 +92,7 @@ private:
     }
 
     std::optional<typename World::keys> keys_;
+    std::function<std::uint32_t(typename World::request_info const&)> leaf_;
     selected common_;
     std::vector<selected> overrides_;
     tool::network_map<std::uint32_t> by_network_;                // indices of overrides

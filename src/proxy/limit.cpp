@@ -147,7 +147,6 @@ limit::limit(config::limit const& c)
       quotas_(c.name, c.rule),
       is_keyed_(!c.key.empty()),
       is_of_store_(!c.store.empty()),
-      has_tree_(c.tree.has_value()),
       name_(c.name),
       id_(next_id()) {}
 
@@ -165,6 +164,9 @@ void limit::keep_record(bool wanted) {
 
 limit::override_quotas limit::overrides_quotas() const {
     override_quotas quotas;
+    if (configuration().tree)
+        for (auto const& q : quotas_of(*configuration().tree))
+            quotas.push_back({q});
     for (auto const& [key, rule] : configuration().overrides)
         quotas.push_back(rule ? quotas_of(*rule) : std::vector<quota>());
     return quotas;

@@ -98,20 +98,19 @@ public:
     /// The policy that responses state.
     [[nodiscard]] policy quotas() const { return quotas_.now(); }
     using override_quotas = std::vector<std::vector<quota>>;
-    /// The quotas of each override; without any for an unlimited one. Call it on the thread that configures.
+    /// The quotas of each override, without any for an unlimited one; of a tree, the quota of each node, by its number.
+    /// Call it on the thread that configures.
     [[nodiscard]] override_quotas overrides_quotas() const;
 
     [[nodiscard]] limit_text const& text() const noexcept { return text_; }
     [[nodiscard]] bool is_keyed() const noexcept { return is_keyed_; }
     [[nodiscard]] bool is_of_store() const noexcept { return is_of_store_; }
-    [[nodiscard]] bool has_tree() const noexcept { return has_tree_; }
 
 private:
     limit_text text_;
     rule_quotas quotas_;
     bool is_keyed_;
     bool is_of_store_;
-    bool has_tree_;
     std::optional<replaced_rule> replaced_;
     std::shared_ptr<arrivals> record_;
     std::string const name_;

@@ -1,5 +1,6 @@
 #include "quota.hpp"
 
+#include <weir/policy/tree/plan.hpp>
 #include <weir/rate.hpp>
 
 #include <fmt/format.h>
@@ -8,7 +9,11 @@
 #include <cassert>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -105,6 +110,28 @@ std::vector<quota> quotas_of(weir::limiter_config const& rule) {
             }
         },
         rule.options);
+    return found;
+}
+
+std::vector<quota> quotas_of(weir::rate_tree_options const& tree) {
+    weir::policy::tree_plan const plan(tree);
+    std::unordered_map<std::string_view, weir::rate_tree_node const*> nodes;
+    for (auto const& node : tree.nodes)
+        nodes.emplace(node.path, &node);
+    std::vector<quota> found(plan.kinds.size());
+    for (std::size_t i = 0; i != found.size(); ++i) {
+        if (!plan.kinds[i].is_leaf())
+            continue;
+        std::optional<weir::rate> lowest;
+        for (auto at = static_cast<std::uint32_t>(i); at != weir::policy::tree_kind::none;
+             at = plan.kinds[at].parent) {
+            auto const& node = *nodes.at(plan.kinds[at].path);
+            auto const& bound = at == 0 ? node.least : node.most;
+            if (bound && (!lowest || *bound < *lowest))
+                lowest = bound;
+        }
+        found[i] = of_rate(*lowest, plan.kinds[i].capacity);
+    }
     return found;
 }
 

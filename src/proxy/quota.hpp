@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/policy/calendar_cursor.hpp>
 #include <weir/policy/limiter_config.hpp>
+#include <weir/policy/tree/options.hpp>
 #include <weir/time_zone.hpp>
 
 #include <boost/container/small_vector.hpp>
@@ -35,6 +36,13 @@ struct quota {
 /// The quota of each part of a rule; none of a penalty, which does not limit other requests. The window is in whole seconds, rounded up. For a rule with a burst, the window is
 /// at least the time that refills the burst, so that a client that keeps to the quota is not rejected.
 [[nodiscard]] std::vector<quota> quotas_of(weir::limiter_config const& rule);
+
+/// The quota of each node of a tree of rates, by its number in `tree_plan`. A leaf has the lowest rate on its path: among
+/// each `most` and the rate of the root. If rates are equal, the rate of the lowest node counts. The burst is the greatest
+/// request that the leaf can ever be granted. The quota of any other node is not used.
+///
+/// @throws std::invalid_argument as the constructor of `tree_plan`
+[[nodiscard]] std::vector<quota> quotas_of(weir::rate_tree_options const& tree);
 
 /// Quotes `name` as a string of structured fields (RFC 9651), which is a JSON string as well. Writes `%` and characters
 /// outside printable ASCII like `%c3`.

@@ -77,8 +77,6 @@ std::optional<rate_header_writer::rest> rate_header_writer::rest_of(std::size_t 
     if (e.at[i].is_unlimited)
         return std::nullopt;
     auto const& l = *limits_[i].of;
-    if (l.has_tree())
-        return std::nullopt;
     auto const of_limit = policy_for(i, e);
     if (of_limit.quotas.empty())
         return std::nullopt;
@@ -106,8 +104,6 @@ void rate_header_writer::write_policies(std::string& out, entry const& e) const 
         if (e.at[i].is_unlimited)
             continue;
         auto const& l = *limits_[i].of;
-        if (l.has_tree())
-            continue;
         auto of_limit = policy_for(i, e);
         if (auto const seats = l.seats_now(e.at[i]))
             of_limit.quotas = {{.max = *seats, .at_a_time = true}};

@@ -1,9 +1,12 @@
 #include "proxy/quota.hpp"
 
+#include <weir/policy/tree/plan.hpp>
+
 #include "support/wall_clock.hpp"
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -69,6 +72,27 @@ BOOST_AUTO_TEST_CASE(of_each_kind) {
     BOOST_TEST(told("10/1s & 100/1min") == R"("a";q=10;w=1, "a#2";q=100;w=60)");
     BOOST_TEST(told("5 seats & 10/1s & 100/1min") ==
                R"("a";q=5;qu="concurrent-requests", "a#2";q=10;w=1, "a#3";q=100;w=60)");
+}
+
+// A leaf has the lowest rate on its path, with a burst of its largest request.
+BOOST_AUTO_TEST_CASE(of_the_leaves_of_a_tree) {
+    auto const tree = weir::rate_tree_options::parse(
+        "tree / 60/1min burst 21, /acme 12/1min burst 6 most 20/1min burst 18, "
+        "/acme/ann 2/1min burst 2, /acme/* most 30/1min burst 10, /acme/bob most 1/10s burst 10, "
+        "/* most 90/1min burst 12, /*/* most 120/1min burst 70");
+    weir::policy::tree_plan const plan(tree);
+    auto const quotas = quotas_of(tree);
+    BOOST_TEST(quotas.size() == plan.kinds.size());
+    auto const told_of = [&](std::string const& path) {
+        auto const at = std::ranges::find(plan.kinds, path, &weir::policy::tree_kind::path);
+        policy const one{.name = "a",
+                         .quotas = {quotas.at(static_cast<std::size_t>(at - plan.kinds.begin()))}};
+        return told(one);
+    };
+    BOOST_TEST(told_of("/acme/ann") == "a;q=20;w=60");  // of /acme; it has no most
+    BOOST_TEST(told_of("/acme/*") == "a;q=20;w=60");    // of /acme
+    BOOST_TEST(told_of("/acme/bob") == "a;q=10;w=100");
+    BOOST_TEST(told_of("/*/*") == "a;q=60;w=60");  // of the root
 }
 
 // The window has the length of the day, week or month of the wall clock.

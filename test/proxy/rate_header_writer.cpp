@@ -26,8 +26,9 @@ std::string with(std::string const& rule, std::string const& headers = "both",
 struct answered {
     explicit answered(std::string const& configuration) : proxy(configuration) {}
 
-    std::string ask() {
-        client->send(get);
+    std::string ask() { return ask_with(get); }
+    std::string ask_with(std::string_view request) {
+        client->send(request);
         proxy.settle();
         return client->take();
     }
@@ -158,6 +159,84 @@ BOOST_AUTO_TEST_CASE(of_a_key_is_its_own_rule) {
     BOOST_TEST(partition(field_of(other, "RateLimit")) ==
                partition(field_of(other, "RateLimit-Policy")));
     BOOST_TEST(partition(field_of(other, "RateLimit")) != partition(field_of(first, "RateLimit")));
+}
+
+// The organisation acme saves 3 permits, 1 in 20 s, and takes at most 5 at once. Each other one takes at most 4 at once. The
+// tree saves 9, 1 in 5 s, of which acme can save 3.
+struct tree_of_organisations : answered {
+    tree_of_organisations()
+        : answered("ratelimit_headers = \"both\"\n" + support::forwards + R"(limits = ["r"]
+[[limit]]
+name = "r"
+key = "header X-Org"
+queue = "patience 0s"
+[limit.tree]
+"/" = "12/1min burst 9"
+"/acme" = "3/1min burst 3 most 6/1min burst 5"
+"/*" = "most 1/10s burst 4"
+)") {}
+
+    std::string of(std::string const& org) {
+        return ask_with("GET / HTTP/1.1\r\nHost: a\r\nX-Org: " + org + "\r\n\r\n");
+    }
+    std::string field(std::string const& org, std::string const& name = "RateLimit") {
+        auto const value = field_of(of(org), name);
+        return value.substr(0, value.find(";pk=:"));
+    }
+};
+
+// `r` is the largest request that the leaf could be granted at once, and `t` the time until that is its largest of all.
+BOOST_FIXTURE_TEST_CASE(of_a_leaf_that_borrows, tree_of_organisations) {
+    BOOST_TEST(field("a") == R"("r";r=3;t=10)");
+    BOOST_TEST(field("a") == R"("r";r=2;t=20)");
+    proxy.pass(10s);
+    BOOST_TEST(field("a") == R"("r";r=2;t=20)");
+    BOOST_TEST(field("a") == R"("r";r=1;t=30)");
+    BOOST_TEST(field("a") == R"("r";r=0;t=40)");
+    auto const rejected = of("a");
+    BOOST_TEST(status_of(rejected) == 429u);
+    BOOST_TEST(field_of(rejected, "Retry-After") == "10");
+    BOOST_TEST(field_of(rejected, "RateLimit").starts_with(R"("r";r=0;t=10;pk=:)"));
+}
+
+// The permits that acme has saved are not lent. The other leaves borrow from one rest.
+BOOST_FIXTURE_TEST_CASE(of_a_leaf_does_not_count_the_permits_of_others, tree_of_organisations) {
+    for (int i = 0; i != 4; ++i)
+        of("a");
+    BOOST_TEST(field("b") == R"("r";r=1;t=15)");  // the tree has 1 of 4 permits to lend
+    BOOST_TEST(field("b") == R"("r";r=0;t=20)");
+    auto const rejected = of("b");
+    BOOST_TEST(field_of(rejected, "Retry-After") == "5");
+    BOOST_TEST(field_of(rejected, "RateLimit").starts_with(R"("r";r=0;t=5;pk=:)"));
+}
+
+// The permits that a leaf has saved are certain.
+BOOST_FIXTURE_TEST_CASE(of_a_leaf_has_its_saved_permits, tree_of_organisations) {
+    for (auto const* const org : {"a", "a", "a", "a", "b", "b", "b"})
+        of(org);
+    BOOST_TEST(field("acme") == R"("r";r=2;t=20)");
+    BOOST_TEST(field("acme") == R"("r";r=1;t=40)");
+    BOOST_TEST(field("acme") == R"("r";r=0;t=60)");
+    // The tree gets 12 a minute, of which acme saves 3: it lends 1 in 6.7 s.
+    auto const rejected = of("acme");
+    BOOST_TEST(status_of(rejected) == 429u);
+    BOOST_TEST(field_of(rejected, "Retry-After") == "7");
+    BOOST_TEST(field_of(rejected, "RateLimit").starts_with(R"("r";r=0;t=7;pk=:)"));
+    proxy.pass(6999ms);
+    BOOST_TEST(status_of(of("acme")) == 200u);
+}
+
+BOOST_FIXTURE_TEST_CASE(of_a_leaf_states_its_own_quota, tree_of_organisations) {
+    BOOST_TEST(field("acme", "RateLimit-Policy") == R"("r";q=6;w=60)");
+    auto const other = of("a");
+    auto const policy = field_of(other, "RateLimit-Policy");
+    BOOST_TEST(policy.starts_with(R"("r";q=4;w=40;pk=:)"));
+    BOOST_TEST(field_of(other, "X-RateLimit-Limit") == "4");
+    BOOST_TEST(field_of(other, "X-RateLimit-Remaining") == "3");
+    BOOST_TEST(field_of(other, "X-RateLimit-Reset") == "10");
+    auto const partition = [](std::string const& text) { return text.substr(text.find(";pk=")); };
+    BOOST_TEST(partition(field_of(other, "RateLimit")) == partition(policy));
+    BOOST_TEST(partition(field_of(of("b"), "RateLimit")) != partition(policy));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -127,6 +127,60 @@ class Tree(ProxyTest):
         self.assertEqual(self.granted(proxy, "other", "a"), 30)
         self.assertEqual(proxy.numbers()["tree"]["granted"], 4)
 
+    def fields(self, proxy, org, user):
+        """The rate-limit fields of a response, without the partition of the key, and its Retry-After."""
+        with Client(proxy.port) as client:
+            answer = client.ask("/", fields=f"X-Org: {org}\r\nX-User: {user}\r\n")
+        values = [[value for name, value in answer.fields if name == wanted]
+                  for wanted in ("ratelimit-policy", "ratelimit", "retry-after")]
+        self.assertTrue(all(len(found) <= 1 for found in values), values)
+        return [found[0].partition(";pk=:")[0] if found else None for found in values]
+
+    def test_responses_state_the_quota_of_the_leaf(self):
+        # A permit comes in 60 s: /*/* may take 4 at once, and /acme/* 10. The tree has 21, of which 6 are saved for acme.
+        proxy = self.start_with(shop(TREE | {"/*/*": "most 1/1min burst 4"}))
+        for left in (3, 2, 1, 0):
+            self.assertEqual(self.fields(proxy, "other", "a"), ['"tree";q=4;w=240', f'"tree";r={left};t={(4 - left) * 60}', None])
+        self.assertEqual(self.fields(proxy, "other", "a"), ['"tree";q=4;w=240', '"tree";r=0;t=60', "60"])
+        # The organisation has 8 of its 12.
+        self.assertEqual(self.fields(proxy, "other", "b")[1], '"tree";r=3;t=60')
+        self.assertEqual(self.granted(proxy, "other", "b") + self.granted(proxy, "other", "c"), 7)
+        self.assertEqual(self.fields(proxy, "other", "d"), ['"tree";q=4;w=240', '"tree";r=0;t=60', "60"])
+        # The tree lends 3 more.
+        self.assertEqual(self.fields(proxy, "another", "a")[1], '"tree";r=2;t=120')
+        self.assertEqual(self.granted(proxy, "another", "b"), 2)
+        self.assertEqual([self.fields(proxy, "acme", user)[1].split(";t")[0] for user in "abcabca"],
+                         [f'"tree";r={left}' for left in (5, 4, 3, 2, 1, 0, 0)])
+
+    def test_a_reload_changes_the_quota(self):
+        proxy = self.start_with(shop(TREE))
+        self.assertEqual(self.fields(proxy, "acme", "ann")[:2], ['"tree";q=60;w=3600', '"tree";r=9;t=60'])
+        self.reload(proxy, shop({"/": "60/1h burst 21", "/*": "most 60/1h burst 12", "/*/*": "most 60/1h burst 4",
+                                 "/acme": TREE["/acme"], "/acme/ann": "most 2/1h burst 5", "/acme/*": TREE["/acme/*"]}))
+        # A node that the options name is another one than the key before: it is new, and may take its whole burst.
+        self.assertEqual(self.fields(proxy, "acme", "ann")[:2], ['"tree";q=5;w=9000', '"tree";r=4;t=1800'])
+        self.assertEqual(self.fields(proxy, "acme", "bob")[:2], ['"tree";q=60;w=3600', '"tree";r=9;t=60'])
+
+    def test_a_dry_run_and_the_setting_hide_the_quota(self):
+        for config in (shop(TREE, KEY + "dry_run = true\n"), 'ratelimit_headers = "none"\n' + shop(TREE)):
+            proxy = self.start_with(config)
+            for _ in range(5):
+                self.assertEqual(self.fields(proxy, "other", "a")[:2], [None, None])
+
+    def test_a_rejection_of_another_limit_or_for_its_keys(self):
+        more = '[[limit]]\nname = "all"\nrule = "3/1h fixed"\nqueue = "patience 0s"\n'
+        proxy = self.start_with(shop(TREE, KEY + "max_keys = 2\n", after=more))
+        policy = '"all";q=3;w=3600, "tree";q=60;w=3600'
+        with Client(proxy.port) as client:
+            def ask(org):
+                answer = client.ask("/", fields=f"X-Org: {org}\r\nX-User: a\r\n")
+                found = {name: value.partition(";pk=:")[0] for name, value in answer.fields}
+                return answer.status, found["ratelimit-policy"], found["ratelimit"].partition(";t=")[0]
+            self.assertEqual(ask("a"), (200, policy, '"all";r=2'))
+            self.assertEqual(ask("b"), (503, policy, '"tree";r=0'))
+            self.assertEqual([ask("a")[0] for _ in range(2)], [200, 200])
+            self.assertEqual(ask("a"), (429, policy, '"all";r=0'))
+
     def test_the_admin_interface(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         admin = f'[admin]\naddress = "unix:{folder}/admin"\nwrite = true\n'
@@ -180,7 +234,10 @@ class Tree(ProxyTest):
                 (shop(TREE, 'key = ["header A", "header B or client"]\n'), "`client` cannot replace another value"),
                 (shop(TREE, KEY + "cost = 22\n"), "`cost` is 22, but the limit grants at most 21"),
                 *((shop(TREE, KEY + line + "\n"), f"`{line.split()[0]}` and `tree` exclude each other") for line in (
-                    'rule = "1/1s"', "max_memory = 1000000", 'when_full = "share"', "count = 401"))]:
+                    'rule = "1/1s"', 'overrides = { "10.0.0.1" = "5/1s" }', "max_memory = 1000000", 'when_full = "share"',
+                    "count = 401")),
+                ('[[store]]\nname = "s"\nurl = "redis://127.0.0.1"\n' + shop(TREE, KEY + 'store = "s"\n'),
+                 "`store` and `tree` exclude each other: stores cannot count a tree")]:
             with self.subTest(message=message):
                 done = self.run_on(config, "--check")
                 self.assertEqual(done.returncode, 2, done.stderr)
