@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <forward_list>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -37,6 +38,7 @@ struct entry {
     // The limiter of each limit and the permit of each passed limit, in the order of the gate. The permit of a limit
     // without a rule for the request is empty.
     boost::container::small_vector<selected, usual_limits> at;
+    std::forward_list<path_names> names;  // of each limit with a tree, for `at`
     boost::container::small_vector<weir::permit, 4> permits;
     std::size_t passed = 0;
 
@@ -67,6 +69,7 @@ struct entry {
     /// Releases all permits and restores the initial state, except for `patience`.
     void reset() noexcept {
         at.clear();
+        names.clear();
         permits.clear();
         passed = 0;
         waited = {};
@@ -123,7 +126,8 @@ public:
         for (auto const& l : limits_) {
             selections_.push_back(l->selection());
             terms_.push_back(terms_of(l->configuration(), replaced));
-            has_costs_ = has_costs_ || terms_.back().cost != config::cost();
+            has_terms_ =
+                has_terms_ || terms_.back().has_tree || terms_.back().cost != config::cost();
             settles_ = settles_ || terms_.back().settles();
         }
         bool has_patience = false;
@@ -146,9 +150,8 @@ public:
         e.patience = patience_;
         for (auto const& s : selections_)
             e.at.push_back(s->of(e.who));
-        if (has_costs_)
-            for (std::size_t i = 0; i != terms_.size(); ++i)
-                e.at[i].cost = terms_[i].cost_of(e.who);
+        if (has_terms_)
+            apply_terms(e);
         pass_unlimited(e);
         if (waits_for_chain(e) && !try_chain(e))
             return e.rejected.by != nullptr;
@@ -287,11 +290,12 @@ public:
     [[nodiscard]] std::size_t strict() const noexcept { return strict_; }
 
 private:
-    // The part of a request that a limit counts.
+    // The part of a request that a limit counts, and the names that it needs.
     struct terms {
         config::cost cost;
         std::vector<config::status_range> count;
         bool punishes;
+        bool has_tree;
 
         [[nodiscard]] weir::amount cost_of(typename World::request_info const& who) const {
             return cost.what == config::cost::kind::number
@@ -311,7 +315,7 @@ private:
     static terms terms_of(config::limit const& l, costs const& replaced) {
         auto const found = std::ranges::find(replaced, l.name, &costs::value_type::first);
         return {found == replaced.end() ? l.cost : config::cost{.number = found->second}, l.count,
-                config::is_penalty(l.rule)};
+                config::is_penalty(l.rule), l.tree.has_value()};
     }
     // If the memory for more permits is lacking, the estimate stays.
     static void correct(weir::permit& p, weir::amount n) noexcept {
@@ -332,6 +336,14 @@ private:
         if (l.is_chained())
             return 0;
         return l.configuration().store.empty() ? 1 : 2;
+    }
+
+    void apply_terms(entry_type& e) const {
+        for (std::size_t i = 0; i != terms_.size(); ++i) {
+            e.at[i].cost = terms_[i].cost_of(e.who);
+            if (terms_[i].has_tree)
+                e.at[i].names = &e.names.emplace_front(limits_[i]->names_of(e.who));
+        }
     }
 
     [[nodiscard]] bool waits() const noexcept { return patience_ > weir::duration::zero(); }
@@ -406,7 +418,7 @@ private:
     std::size_t strict_ = 0;    // limits that are not dry runs
     std::vector<terms> terms_;  // of each limit
     bool adaptive_ = false;
-    bool has_costs_ = false;  // a limit has another cost than 1
+    bool has_terms_ = false;  // a limit has another cost than 1, or a tree
     bool settles_ = false;    // the permits of a limit may change after the grant
     weir::duration patience_ = weir::forever;
 };

@@ -16,7 +16,7 @@ bool may_change_order(weir::queue_order before, weir::queue_order after) {
 }  // namespace
 
 bool can_be_chained(config::limit const& c) {
-    return !c.tree && c.store.empty() && c.queue.order == weir::queue_order::fifo;
+    return c.store.empty() && c.queue.order == weir::queue_order::fifo;
 }
 
 std::string state_name(config::limit const& c, std::string const& rule) {

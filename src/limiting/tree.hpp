@@ -7,11 +7,9 @@
 #include "limit.hpp"
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,8 +31,6 @@ namespace limiting {
 
 /// A limit with a tree of rates. `World::keys` must have `names_of(request_info)`: the names of the nodes from the root to
 /// the leaf of a request.
-///
-/// Chains do not include it: the links of a chain are made from the number of a key, and a tree needs its names.
 template <class World>
 class tree_limit final : public World::limit {
     using base = limit<World>;
@@ -52,22 +48,22 @@ public:
             [keys = keys_, plan = weir::policy::tree_plan(*base::configuration().tree)](
                 request_info const& who) { return node_of(plan, keys.names_of(who)); });
     }
+    path_names names_of(request_info const& who) const override { return keys_.names_of(who); }
     weir::permit try_enter(request_info const& who, selected const& at,
                            weir::error_code& ec) override {
-        auto const names = keys_.names_of(who);
-        return tree_.try_enter(path(names), place_.of(who, at.cost), ec);
+        return tree_.try_enter(path(at), place_.of(who, at.cost), ec);
     }
     weir::permit enter_at_once(request_info const& who, selected const& at,
                                weir::error_code& ec) override {
-        auto const names = keys_.names_of(who);
-        return tree_.enter_at_once(path(names), place_.of(who, at.cost), ec);
+        return tree_.enter_at_once(path(at), place_.of(who, at.cost), ec);
     }
     void async_enter(request_info const& who, selected const& at, weir::duration patience,
                      typename base::handler h) override {
-        auto const names = keys_.names_of(who);
-        tree_.async_enter(path(names), place_.of(who, at.cost), patience, std::move(h));
+        tree_.async_enter(path(at), place_.of(who, at.cost), patience, std::move(h));
     }
-    typename base::link_type link(selected const&) const override { std::terminate(); }
+    typename base::link_type link(selected const& at) const override {
+        return tree_.with(path(at), at.cost);
+    }
     void close() noexcept override { tree_.close(); }
     std::vector<saved_part> saved_parts() override {
         return {part_of(state_name(base::configuration()), tree_, nullptr)};
@@ -79,8 +75,8 @@ public:
     }
 
 private:
-    [[nodiscard]] static weir::tree_path path(std::vector<std::string> const& names) {
-        return weir::tree_path(std::span(names));
+    [[nodiscard]] static weir::tree_path path(selected const& at) {
+        return weir::tree_path(std::span(*at.names));
     }
     // The rule of a limit with a tree only states the rate of its root.
     void apply_rule(weir::limiter_config const&) override {}

@@ -127,6 +127,9 @@ BOOST_AUTO_TEST_CASE(may_change_its_order_except_to_or_from_fifo_and_fair) {
 BOOST_AUTO_TEST_CASE(can_be_chained_without_a_store_and_with_fifo) {
     BOOST_TEST(limiting::can_be_chained(of("10/1s")));
     BOOST_TEST(!limiting::can_be_chained(of("10/1s", "order lifo")));
+    auto tree = of("10/1s");
+    tree.tree = weir::rate_tree_options::parse("tree / 10/1s");
+    BOOST_TEST(limiting::can_be_chained(tree));
     auto at_a_store = of("10/1s");
     at_a_store.store = "store";
     BOOST_TEST(!limiting::can_be_chained(at_a_store));

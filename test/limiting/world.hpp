@@ -49,6 +49,10 @@ struct test_world {
                 bytes[15 - i] = static_cast<std::uint8_t>(who.client >> 8 * i);
             return bytes;
         }
+        // In a tree each client is a node below the root.
+        [[nodiscard]] std::vector<std::string> names_of(request_info const& who) const {
+            return {std::to_string(who.client)};
+        }
         static std::uint64_t number_of(std::array<std::uint8_t, 16> const& address) {
             std::uint64_t number = 0;
             for (std::size_t i = 12; i != 16; ++i)
