@@ -232,8 +232,9 @@ void oracle::judge_help(call const& c, time_point now) const {
             now >= weir::later(r->deadline, slack))
             violated(invariant::asleep, name(*r) + " blocks a call after its deadline");
     }
-    // The request of this call may change which one is next.
-    auto const* const newcomer = c.what == enter && in_line(*c.who) ? c.who : nullptr;
+    // The request of this call may change which one is next. If another one was evicted for it, the queue is served
+    // with it.
+    auto const* const newcomer = c.what == enter && in_line(*c.who) && !replaced_ ? c.who : nullptr;
     if (auto const* const next = next_caller(now, newcomer); next && fits(next->n, now))
         violated(invariant::asleep,
                  name(*next) + " blocks a call, though permits are available for it");
