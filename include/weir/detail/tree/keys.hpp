@@ -91,8 +91,8 @@ public:
             if (plan(i).is_used)
                 kinds.push_back(i);
         }
-        std::ranges::stable_sort(kinds, std::greater(), [&](std::uint32_t i) {
-            return i == 0 ? 0 : std::ranges::count(plan(i).path, '/');
+        std::ranges::sort(kinds, {}, [&](std::uint32_t i) {
+            return std::pair(i == 0 ? 0 : -std::ranges::count(plan(i).path, '/'), i);
         });
         return kinds;
     }
