@@ -245,12 +245,9 @@ private:
                 of_kind.hand = 0;
             node const n{kind, of_kind.hand++};
             auto& e = of(n);
-            if (!e.is_stored || e.permits != 0)
+            if (!e.is_stored || e.permits != 0 || !turns_.forget(n, now))
                 continue;
-            auto const at = names_.find(n);
-            if (!turns_.forget(n, now))
-                continue;
-            names_.erase(at);
+            names_.erase(n);
             e = entry();
         }
     }
