@@ -1,6 +1,8 @@
 #include <weir/any_limiter.hpp>
 #include <weir/keyed.hpp>
+#include <weir/rate_tree.hpp>
 #include <weir/saved_state.hpp>
+#include <weir/saved_tree.hpp>
 
 #include <boost/asio/io_context.hpp>
 
@@ -68,12 +70,42 @@ constexpr std::array<std::string_view, 9> rules{
     "5/1min penalty",
     "3 seats & 10/60s & 5/month"};
 
+constexpr auto tree_text =
+    "tree max_keys 100 / 100/1s burst 40, /acme 30/1s burst 10 most 60/1s, "
+    "/acme/* most 2/3s burst 12, "
+    "/acme/*/* most 1/1s, /* 1/1s burst 2 keys 5";
+
+// A state that was restored can be saved and restored again.
+void restore_tree(boost::asio::io_context& ctx, weir::saved_state const& state,
+                  std::string_view name, bool is_second) {
+    weir::rate_tree tree(ctx, weir::rate_tree_options::parse(tree_text));
+    auto const result = restore(tree, state, name);
+    require(result.is_restored || !result.reason.empty());
+    require(result.is_restored || (!is_second && tree.stats().keys == 0));
+    require(tree.stats().keys <= 100);
+    for (weir::tree_path const& path :
+         {weir::tree_path(), weir::tree_path("acme"), weir::tree_path("x")}) {
+        auto const s = tree.stats(path).value_or(weir::rate_tree_stats());
+        require(s.saved >= 0 && s.may_take >= 0 && s.lends >= 0 && s.debt >= 0 && s.keys >= 0);
+    }
+    static_cast<void>(tree.try_enter({"acme", "ann", "a"}));
+    tree.charge({"x"}, weir::max_amount).leave();
+    if (is_second)
+        return;
+    std::string again;
+    weir::state_writer to([&](std::string_view bytes) { again += bytes; }, &wall);
+    save(tree, to, "it");
+    to.finish();
+    restore_tree(ctx, weir::saved_state(std::move(again), &wall), "it", true);
+}
+
 void restore_each(std::string file) {
     try {
         weir::saved_state const state(std::move(file), &wall);
         boost::asio::io_context ctx;
         for (auto const name : state.names()) {
             require(state.names().size() < 1'000'000);
+            restore_tree(ctx, state, name, false);
             for (auto const text : rules) {
                 auto const rule = weir::limiter_config::parse(text);
                 weir::any_limiter one(ctx, rule);
