@@ -165,13 +165,12 @@ private:
 template <class Limiter>
 [[nodiscard]] saved_part part_of(std::string name, Limiter& limiter,
                                  std::shared_ptr<void const> owner) {
-    return {std::move(name),
-            [&limiter, owner](weir::state_writer& to, std::string_view as) {
-                save(limiter, to, as);
-            },
-            [&limiter, owner](weir::saved_state const& from, std::string_view as) {
-                return restore(limiter, from, as);
-            }};
+    return {
+        std::move(name),
+        [&limiter, owner](weir::state_writer& to, std::string_view as) { save(limiter, to, as); },
+        [&limiter, owner](weir::saved_state const& from, std::string_view as) {
+            return restore(limiter, from, as);
+        }};
 }
 
 /// A limit for all requests together.
