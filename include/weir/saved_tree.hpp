@@ -38,7 +38,7 @@ struct tree_state_access {
             return before.result();
         try {
             to.core().modify_at(now, [&](tree_room& room, time_point t) {
-                before.add(room.resume(*before.nodes(), saved->rule, t));
+                before.add(room.restore(*before.nodes(), saved->rule, t));
             });
         } catch (std::invalid_argument const& e) {
             before.refuse(e.what());

@@ -35,8 +35,8 @@ public:
     }
     /// Continues from the states of another tree, which had the options `rule`. Throws `std::invalid_argument` if the
     /// options cannot be changed to the present ones, and `std::bad_alloc`, without an effect.
-    [[nodiscard]] tree_slots::resumed resume(tree_slots& before, std::string_view rule,
-                                             time_point now) {
+    [[nodiscard]] tree_slots::resumed restore(tree_slots& before, std::string_view rule,
+                                              time_point now) {
         if (to_string(options()) != rule)
             before.configure(options(), now);
         auto const result = slots().resume(before, now);
