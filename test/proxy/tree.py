@@ -162,6 +162,12 @@ class Tree(ProxyTest):
         self.assertEqual(self.fields(proxy, "acme", "ann")[:2], ['"tree";q=5;w=9000', '"tree";r=4;t=1800'])
         self.assertEqual(self.fields(proxy, "acme", "bob")[:2], ['"tree";q=60;w=3600', '"tree";r=9;t=60'])
 
+    def test_a_reload_changes_the_queue(self):
+        tree = {"/": "10/1s burst 1", "/*": "most 10/1s burst 1"}
+        proxy = self.start_with(shop(tree, 'key = "header X-Org"\n', "patience 5s"))
+        self.reload(proxy, shop(tree, 'key = "header X-Org"\n', "max_waiting 0"))
+        self.assertLess(self.granted(proxy, "acme", "ann", 9), 9)
+
     def test_a_dry_run_and_the_setting_hide_the_quota(self):
         for config in (shop(TREE, KEY + "dry_run = true\n"), 'ratelimit_headers = "none"\n' + shop(TREE)):
             proxy = self.start_with(config)
