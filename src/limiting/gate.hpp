@@ -126,8 +126,7 @@ public:
         for (auto const& l : limits_) {
             selections_.push_back(l->selection());
             terms_.push_back(terms_of(l->configuration(), replaced));
-            has_terms_ =
-                has_terms_ || terms_.back().has_tree || terms_.back().cost != config::cost();
+            has_terms_ = has_terms_ || terms_.back().tree || terms_.back().cost != config::cost();
             settles_ = settles_ || terms_.back().settles();
         }
         bool has_patience = false;
@@ -295,7 +294,7 @@ private:
         config::cost cost;
         std::vector<config::status_range> count;
         bool punishes;
-        bool has_tree;
+        std::optional<weir::policy::tree_plan> tree;
 
         [[nodiscard]] weir::amount cost_of(typename World::request_info const& who) const {
             return cost.what == config::cost::kind::number
@@ -315,7 +314,8 @@ private:
     static terms terms_of(config::limit const& l, costs const& replaced) {
         auto const found = std::ranges::find(replaced, l.name, &costs::value_type::first);
         return {found == replaced.end() ? l.cost : config::cost{.number = found->second}, l.count,
-                config::is_penalty(l.rule), l.tree.has_value()};
+                config::is_penalty(l.rule),
+                l.tree ? std::optional<weir::policy::tree_plan>(*l.tree) : std::nullopt};
     }
     // If the memory for more permits is lacking, the estimate stays.
     static void correct(weir::permit& p, weir::amount n) noexcept {
@@ -341,8 +341,10 @@ private:
     void apply_terms(entry_type& e) const {
         for (std::size_t i = 0; i != terms_.size(); ++i) {
             e.at[i].cost = terms_[i].cost_of(e.who);
-            if (terms_[i].has_tree)
+            if (auto const& tree = terms_[i].tree) {
                 e.at[i].names = &e.names.emplace_front(limits_[i]->names_of(e.who));
+                e.at[i].by = node_of(*tree, *e.at[i].names);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 #include "limit.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <variant>
 
@@ -17,6 +18,18 @@ bool may_change_order(weir::queue_order before, weir::queue_order after) {
 
 bool can_be_chained(config::limit const& c) {
     return c.store.empty() && c.queue.order == weir::queue_order::fifo;
+}
+
+std::uint32_t node_of(weir::policy::tree_plan const& plan, path_names const& names) {
+    std::uint32_t at = 0;
+    for (auto const& name : names) {
+        auto const& kind = plan.kinds[at];
+        auto const named = kind.named.find(name);
+        at = named == kind.named.end() ? kind.key : named->second;
+        if (at == weir::policy::tree_kind::none)
+            break;
+    }
+    return at;
 }
 
 std::string state_name(config::limit const& c, std::string const& rule) {

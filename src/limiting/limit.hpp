@@ -9,6 +9,7 @@
 #include <weir/policy/calendar_window.hpp>
 #include <weir/policy/penalty.hpp>
 #include <weir/policy/token_bucket.hpp>
+#include <weir/policy/tree/plan.hpp>
 #include <weir/saved_file.hpp>
 #include <weir/saved_state.hpp>
 #include <weir/stats.hpp>
@@ -54,6 +55,9 @@
 ///         static constexpr std::uint32_t shards = ...;  // of the limiters with keys
 ///     };
 namespace limiting {
+
+/// Returns the number of the node with these names in a plan; `tree_kind::none` if it has none.
+[[nodiscard]] std::uint32_t node_of(weir::policy::tree_plan const& plan, path_names const& names);
 
 /// Whether a limit can be part of a chain. A limit of a store cannot, because a store cannot decide under a lock. A
 /// limit with another order than `fifo` cannot, because a chain grants requests in arrival order.
@@ -103,7 +107,7 @@ public:
     [[nodiscard]] virtual std::shared_ptr<selection_type const> selection() const {
         return std::make_shared<selection_type const>(configuration_.is_unlimited);
     }
-    /// Computes the names of a request in the tree of this limit. Precondition: the configuration has a tree.
+    /// Returns the names of a request in the tree of this limit. Precondition: the configuration has a tree.
     [[nodiscard]] virtual path_names names_of(request_info const&) const { return {}; }
     /// Enters without waiting. `at` is the result of a selection for this request, and must not be unlimited: a key may
     /// be slow to hash, so each request hashes it once. For a tree, `at` must have the result of `names_of`.

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,14 +46,11 @@ public:
     explicit selection(bool is_unlimited) : common_{.is_unlimited = is_unlimited} {}
 
     /// The selection of a limit with keys. `common` has the limiters of keys without an override, and `wide` the limiters
-    /// of each override for more than one key; the others are null. `leaf` returns the number of the leaf of a request in
-    /// a tree of rates; empty without a tree.
+    /// of each override for more than one key; the others are null.
     selection(config::limit const& c, typename World::keys keys,
               std::shared_ptr<rule_limiters> common,
-              std::vector<std::shared_ptr<rule_limiters>> wide,
-              std::function<std::uint32_t(typename World::request_info const&)> leaf = {})
+              std::vector<std::shared_ptr<rule_limiters>> wide)
         : keys_(std::move(keys)),
-          leaf_(std::move(leaf)),
           common_{.is_unlimited = c.is_unlimited, .among = common.get()},
           common_limiters_(std::move(common)),
           wide_(std::move(wide)) {
@@ -77,8 +73,6 @@ public:
         auto const number = find(who, key);
         auto found = number ? overrides_[*number] : common_;
         found.key = key;
-        if (leaf_)
-            found.by = leaf_(who);
         return found;
     }
 
@@ -97,7 +91,6 @@ private:
     }
 
     std::optional<typename World::keys> keys_;
-    std::function<std::uint32_t(typename World::request_info const&)> leaf_;
     selected common_;
     std::vector<selected> overrides_;
     tool::network_map<std::uint32_t> by_network_;                // indices of overrides

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <weir/policy/tree/plan.hpp>
 #include <weir/rate_tree.hpp>
 #include <weir/saved_tree.hpp>
 
 #include "limit.hpp"
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,20 +12,6 @@
 #include <vector>
 
 namespace limiting {
-
-/// Returns the number of the node with these names in a plan; `tree_kind::none` if it has none.
-[[nodiscard]] inline std::uint32_t node_of(weir::policy::tree_plan const& plan,
-                                           std::span<std::string const> names) {
-    std::uint32_t at = 0;
-    for (auto const& name : names) {
-        auto const& kind = plan.kinds[at];
-        auto const named = kind.named.find(name);
-        at = named == kind.named.end() ? kind.key : named->second;
-        if (at == weir::policy::tree_kind::none)
-            break;
-    }
-    return at;
-}
 
 /// A limit with a tree of rates. `World::keys` must have `names_of(request_info)`: the names of the nodes from the root to
 /// the leaf of a request.
@@ -44,9 +28,7 @@ public:
 
     std::shared_ptr<typename base::selection_type const> selection() const override {
         return std::make_shared<typename base::selection_type const>(
-            base::configuration(), keys_, nullptr, std::vector<std::shared_ptr<rule_limiters>>(),
-            [keys = keys_, plan = weir::policy::tree_plan(*base::configuration().tree)](
-                request_info const& who) { return node_of(plan, keys.names_of(who)); });
+            base::configuration(), keys_, nullptr, std::vector<std::shared_ptr<rule_limiters>>());
     }
     path_names names_of(request_info const& who) const override { return keys_.names_of(who); }
     weir::permit try_enter(request_info const& who, selected const& at,
