@@ -19,10 +19,9 @@ namespace proxy {
 ///
 /// RateLimit-Policy and RateLimit follow draft-ietf-httpapi-ratelimit-headers-10. RateLimit-Policy has an item with the
 /// quota of each part of each rule, except dry runs and penalties. A tree of rates has one part: the leaf of the request.
-/// RateLimit has an item for each of these limits: the remaining
-/// permits, and the seconds until all of them are available again. For a rejected request it names only the limit that
-/// rejected it, since the rest of the others is unknown. It does not name a granted limit with a store, whose rest is
-/// unknown too.
+/// RateLimit has an item for each of these limits: the remaining permits, and the seconds until all of them are available
+/// again. For a rejected request it names only the limit that rejected it, since the rest of the others is unknown. It
+/// does not name a granted limit with a store, whose rest is unknown too.
 ///
 /// X-RateLimit-Limit, -Remaining and -Reset (in seconds) describe the limit with the smallest rest. They ignore limits
 /// without a window, such as seats.

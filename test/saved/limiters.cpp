@@ -8,6 +8,7 @@
 #include <weir/token_bucket.hpp>
 
 #include "support/random.hpp"
+#include "support/saved_files.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -27,22 +28,16 @@
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using support::random_source;
+using support::saved::file_of;
+using support::saved::pass;
+using support::saved::restore;
+using support::saved::wall;
 using weir::duration;
 using weir::limiter_config;
 using weir::saved_state;
 using weir::state_writer;
 
 namespace {
-
-// The wall clock of virtual time.
-std::chrono::system_clock::time_point wall() noexcept {
-    return std::chrono::system_clock::time_point(
-        std::chrono::floor<std::chrono::system_clock::duration>(
-            weir::testing::clock::now().time_since_epoch()));
-}
-void pass(duration d) {
-    weir::testing::clock::advance_to(weir::testing::clock::now() + d);
-}
 
 // A clock that advances by a microsecond whenever it is read.
 struct ticking_clock {
@@ -61,20 +56,6 @@ template <class Key, class Policy>
 using by_key = weir::basic_keyed<Key, Policy, asio::any_io_executor, weir::testing::timer>;
 using any_by_key = by_key<std::uint64_t, weir::policy::any>;
 using any_limiter = weir::testing::limiter<weir::any_limiter>;
-
-template <class Limiter>
-std::string file_of(Limiter const& from) {
-    std::string file;
-    state_writer to([&](std::string_view bytes) { file += bytes; }, &wall);
-    save(from, to, "it");
-    to.finish();
-    return file;
-}
-template <class Limiter>
-weir::restored_state restore(Limiter& to, std::string file) {
-    saved_state const state(std::move(file), &wall);
-    return restore(to, state, "it");
-}
 
 // Returns the rule with the wall clock of virtual time.
 limiter_config rule(std::string_view text) {

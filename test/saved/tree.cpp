@@ -9,6 +9,7 @@
 #include "support/random.hpp"
 #include "support/rate_tree_oracle.hpp"
 #include "support/rate_tree_world.hpp"
+#include "support/saved_files.hpp"
 
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -33,6 +34,10 @@
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using support::random_source;
+using support::saved::file_of;
+using support::saved::pass;
+using support::saved::restore;
+using support::saved::wall;
 using weir::amount;
 using weir::duration;
 using weir::error_code;
@@ -47,15 +52,6 @@ namespace {
 using executor = asio::io_context::executor_type;
 using limiter = weir::basic_rate_tree<executor, weir::testing::basic_timer<executor>>;
 
-// The wall clock of virtual time.
-std::chrono::system_clock::time_point wall() noexcept {
-    return std::chrono::system_clock::time_point(
-        std::chrono::floor<std::chrono::system_clock::duration>(clock::now().time_since_epoch()));
-}
-void pass(duration d) {
-    clock::advance_to(clock::now() + d);
-}
-
 // A clock that advances by `step` whenever it is read.
 struct ticking_clock {
     using duration = std::chrono::nanoseconds;
@@ -69,20 +65,6 @@ struct ticking_clock {
     inline static duration ticks{};
     inline static duration step{};
 };
-
-template <class Limiter>
-std::string file_of(Limiter const& from) {
-    std::string file;
-    state_writer to([&](std::string_view bytes) { file += bytes; }, &wall);
-    save(from, to, "it");
-    to.finish();
-    return file;
-}
-template <class Limiter>
-weir::restored_state restore(Limiter& to, std::string file) {
-    saved_state const state(std::move(file), &wall);
-    return restore(to, state, "it");
-}
 
 // Limiters that get the same requests at the same times, and must decide alike.
 class twins {
