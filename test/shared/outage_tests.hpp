@@ -5,8 +5,8 @@
 
 #include "shared/relay.hpp"
 #include "support/printing.hpp"
+#include "support/quiet.hpp"
 #include "support/rethrow.hpp"
-#include "support/sanitizer.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -35,6 +35,7 @@ struct behind_a_relay : place {
     int others = 0;
     steady::time_point first_grant{};  // since `first_grant` was cleared
     bool over = false;
+    weir::duration const within = support::quiet_machine() ? 1s : 5s;  // the time of a return
 
     static weir::shared_options options(decltype(weir::shared_options::on_failure) mode) {
         return {.rate = {100, 1s}, .burst = 10, .on_failure = mode};
@@ -129,7 +130,7 @@ BOOST_AUTO_TEST_CASE(loop_at_an_open_limit_lets_the_rest_of_the_program_run) {
         auto const returned = steady::now();
         while (calls.shared_stats().mode != weir::shared_mode::store && steady::now() < give_up)
             co_await pass(10ms);
-        BOOST_TEST((support::sanitizer || steady::now() - returned < 1s));
+        BOOST_TEST((steady::now() - returned < within));
         over = true;
     };
     asio::co_spawn(ctx, loop(), support::rethrow);
@@ -163,7 +164,7 @@ BOOST_AUTO_TEST_CASE(limiter_returns_within_a_second_of_the_server) {
                                << std::chrono::duration<double>(down).count() << " s: back after "
                                << took << " s");
             BOOST_TEST(took >= 0);
-            BOOST_TEST((support::sanitizer || took < 1));
+            BOOST_TEST((first_grant - back < within));
         }
     }
 }

@@ -7,7 +7,7 @@ namespace {
 
 using place = support::mysql_place;
 
-// On a busy machine, within a few seconds; without messages.
+// Within a few seconds; without messages.
 struct bounds {
     static constexpr double jain = 0.95;
     static constexpr double questions = 10;

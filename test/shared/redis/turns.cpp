@@ -7,7 +7,7 @@ namespace {
 
 using place = support::redis_place;
 
-// On a busy machine, within a few seconds.
+// Within a few seconds.
 struct bounds {
     static constexpr double jain = 0.95;
     static constexpr double questions = 2;

@@ -7,6 +7,7 @@
 
 #include "shared/crowd.hpp"
 #include "shared/workers.hpp"
+#include "support/quiet.hpp"
 #include "support/rethrow.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -180,6 +181,19 @@ struct turns_place : place {
         check_that_seats_suffice(r, p.seats);
         return r;
     }
+    static void check_turns(record const& r) {
+        check_shares(r);
+        BOOST_TEST(r.questions_per_grant <= (quiet_machine() ? 1 : 2) * bounds::questions);
+        BOOST_TEST((!quiet_machine() || r.longest_without <= 2 * 8 * 60ms));
+    }
+    static void check_use(record const& r) {
+        check_shares(r);
+        BOOST_TEST((!quiet_machine() || r.possible >= bounds::possible));
+    }
+    // Processes that do not take turns have shares of 0.75 to 0.8.
+    static void check_shares(record const& r) {
+        BOOST_TEST(r.jain >= (quiet_machine() ? bounds::jain : 0.85));
+    }
 };
 
 }  // namespace support
@@ -189,28 +203,22 @@ BOOST_FIXTURE_TEST_SUITE(turns, support::turns_place,
 
 BOOST_AUTO_TEST_CASE(eight_processes_share_a_seat_equally) {
     auto const r = compete("slow", {.use = 50ms});
-    BOOST_TEST(r.jain >= bounds::jain);
-    BOOST_TEST(r.questions_per_grant <= bounds::questions);
-    BOOST_TEST((r.longest_without <= 2 * 8 * 60ms));
+    check_turns(r);
 }
 
 BOOST_AUTO_TEST_CASE(a_turn_has_many_short_uses) {
     auto const r = compete("fast", {.use = 5ms});
-    BOOST_TEST(r.jain >= bounds::jain);
-    BOOST_TEST(r.questions_per_grant <= bounds::questions);
-    BOOST_TEST((r.longest_without <= 2 * 8 * 60ms));
+    check_turns(r);
 }
 
 BOOST_AUTO_TEST_CASE(two_processes_leave_no_seat_unused) {
     auto const r = compete("two", {.processes = 2, .callers = 1, .use = 5ms});
-    BOOST_TEST(r.jain >= bounds::jain);
-    BOOST_TEST(r.possible >= bounds::possible);
+    check_use(r);
 }
 
 BOOST_AUTO_TEST_CASE(several_seats_are_shared_equally) {
     auto const r = compete("four", {.seats = 4, .use = 5ms});
-    BOOST_TEST(r.jain >= bounds::jain);
-    BOOST_TEST(r.possible >= bounds::possible);
+    check_use(r);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
