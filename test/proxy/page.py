@@ -232,12 +232,13 @@ class Page(ProxyTest):
         self.assertLessEqual({"svg", "INPUT", "BUTTON", "A"}, seen)
         self.run_js("document.querySelector('[data-limit=stove] svg.plot').focus()")
         values = "return document.activeElement.closest('figure').textContent"
-        told = []
-        for key in ("\ue010", *["\ue012"] * 12):  # End, then ArrowLeft
-            self.browser.press(key)
-            told.append(self.run_js(values))
+        self.browser.press("\ue010")  # End
+        told = [self.run_js(values)]
         self.assertRegex(told[0], r"^Requests/s, \d\d:\d\d:\d\d")
-        self.assertTrue(any(re.search(r"granted after a wait [1-9]", one) for one in told), told)
+        while not re.search(r"granted after a wait [1-9]", told[-1]):
+            self.assertLess(len(told), 300, told)  # the oldest second
+            self.browser.press("\ue012")  # ArrowLeft
+            told.append(self.run_js(values))
         self.browser.press("\ue00c")  # Escape
         self.assertNotRegex(self.run_js(values), r"^Requests/s, ")
         self.run_js("document.querySelector('[data-limit=stove] td.name button').focus()")
