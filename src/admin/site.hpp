@@ -36,8 +36,8 @@ public:
             change;
         /// Restores the rule that the last change of the limit of that name replaced, for a client.
         std::function<answer(std::string_view limit, std::string const& client)> undo;
-        /// Finds the effect of the text of a rule on the recent requests of the limit of that name. With status 200,
-        /// the text is JSON.
+        /// Finds the effect of the text of a rule on the recent requests of the limit of that name; of a larger rule
+        /// that rejects few if the text is empty. With status 200, the text is JSON.
         std::function<net::task<answer>(std::string limit, std::string rule)> preview;
         std::function<void(std::string)> trouble;  // gets the error that prevents accepting
     };

@@ -196,9 +196,11 @@ net::task<admin::answer> operator_view::preview(std::string name, std::string ru
     std::optional<arrivals::copy> record;
     auto const look_at = [&](limit& l) -> admin::answer {
         now = l.configuration();
-        wanted = with_rule(*now, rule);
-        if (!wanted.configuration)
-            return wanted.why_not;
+        if (!rule.empty()) {
+            wanted = with_rule(*now, rule);
+            if (!wanted.configuration)
+                return wanted.why_not;
+        }
         if (auto const why = why_no_preview(*now); !why.empty())
             return {409, fmt::format("the limit has no preview: {}", why)};
         record = l.record()->at(net::clock::now());
@@ -207,8 +209,7 @@ net::task<admin::answer> operator_view::preview(std::string name, std::string ru
     auto const wrong = with_limit(name, look_at);
     if (!record)
         co_return wrong;
-    auto made =
-        previews_.run(std::move(*now), std::move(*wanted.configuration), std::move(*record));
+    auto made = previews_.run(std::move(*now), std::move(wanted.configuration), std::move(*record));
     co_return co_await std::move(made);
 }
 

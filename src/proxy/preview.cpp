@@ -1,6 +1,7 @@
 #include "preview.hpp"
 
 #include "replay/lane.hpp"
+#include "scaled_rule.hpp"
 #include "tool/json.hpp"
 #include "tool/text.hpp"
 
@@ -66,12 +67,12 @@ selection select(arrivals::copy const& record) {
     return all;
 }
 
-// Leaves out the oldest requests if there are too many.
-void bound(selection& all) {
+// Leaves out the oldest requests if there are more than `most`.
+void bound(selection& all, std::uint64_t most) {
     auto const before = sum(all.samples);
     auto n = before;
     auto first = all.samples.begin();
-    for (; n > most_previewed; ++first)
+    for (; n > most; ++first)
         n -= first->times;
     if (first == all.samples.begin())
         return;
@@ -166,6 +167,45 @@ rule_effect effect_of(replay::outcome const& o, config::limit const& l, double f
             .p99_wait = wait_of_granted(o, 0.99)};
 }
 
+// The requests of a record, to be replayed through several limiters.
+class replayed {
+public:
+    replayed(arrivals::copy const& record, std::uint64_t most, std::atomic<bool> const& stop)
+        : chosen_(select(record)), until_(record.until), stop_(stop) {
+        bound(chosen_, most);
+        if (auto const simulated = sum(chosen_.samples); simulated != 0)
+            factor_ = chosen_.requests / static_cast<double>(simulated);
+    }
+
+    [[nodiscard]] preview without_effects() const {
+        preview made{.over = until_ - chosen_.since, .now = {}, .then = {}};
+        made.requests = static_cast<std::uint64_t>(std::llround(chosen_.requests));
+        if (made.requests > chosen_.samples.size())
+            made.kept = static_cast<double>(chosen_.samples.size()) / chosen_.requests;
+        return made;
+    }
+    [[nodiscard]] rule_effect effect_on(config::limit const& l) const {
+        auto const plan = plan_of(l);
+        auto keys = keys_of(plan);
+        replay::lane_options only_totals;
+        only_totals.details = false;
+        only_totals.epoch = std::chrono::system_clock::now().time_since_epoch() -
+                            net::clock::now().time_since_epoch();
+        replay::lane lane(plan, keys, chosen_.since.time_since_epoch(), only_totals);
+        each_request(chosen_.samples, until_, stop_,
+                     [&lane](replay::arrival const& a) { lane.come(a); });
+        if (!stop_)
+            lane.finish();
+        return effect_of(lane.so_far(), l, factor_);
+    }
+
+private:
+    selection chosen_;
+    net::clock::time_point until_;
+    std::atomic<bool> const& stop_;
+    double factor_ = 1;
+};
+
 void add(tool::json& out, std::string_view name, rule_effect const& e) {
     out.name(name)
         .begin()
@@ -197,30 +237,47 @@ std::string why_no_preview(config::limit const& l) {
 
 preview make_preview(config::limit const& now, config::limit const& then,
                      arrivals::copy const& record, std::atomic<bool> const& stop) {
-    auto chosen = select(record);
-    bound(chosen);
-    preview made{.over = record.until - chosen.since, .now = {}, .then = {}};
-    auto const simulated = sum(chosen.samples);
-    made.requests = static_cast<std::uint64_t>(std::llround(chosen.requests));
-    if (made.requests > chosen.samples.size())
-        made.kept = static_cast<double>(chosen.samples.size()) / chosen.requests;
-    auto const factor = simulated == 0 ? 1 : chosen.requests / static_cast<double>(simulated);
-    auto const replay = [&](config::limit const& l) {
-        auto const plan = plan_of(l);
-        auto keys = keys_of(plan);
-        replay::lane_options only_totals;
-        only_totals.details = false;
-        only_totals.epoch = std::chrono::system_clock::now().time_since_epoch() -
-                            net::clock::now().time_since_epoch();
-        replay::lane lane(plan, keys, chosen.since.time_since_epoch(), only_totals);
-        each_request(chosen.samples, record.until, stop,
-                     [&lane](replay::arrival const& a) { lane.come(a); });
-        if (!stop)
-            lane.finish();
-        return effect_of(lane.so_far(), l, factor);
+    replayed const requests(record, most_previewed, stop);
+    auto made = requests.without_effects();
+    made.now = requests.effect_on(now);
+    made.then = requests.effect_on(then);
+    return made;
+}
+
+preview find_larger_rule(config::limit const& now, arrivals::copy const& record,
+                         std::atomic<bool> const& stop) {
+    constexpr int steps = 25;  // 1.1^24 is 9.85
+    auto const percent_at = [](int step) {
+        return step == steps ? 1000 : static_cast<int>(std::lround(100 * std::pow(1.1, step)));
     };
-    made.now = replay(now);
-    made.then = replay(then);
+    replayed const requests(record, most_previewed / 4, stop);
+    auto made = requests.without_effects();
+    made.now = requests.effect_on(now);
+    auto const at = [&](int step) {
+        auto larger = now;
+        larger.rule = scaled(now.rule, percent_at(step));
+        return requests.effect_on(larger);
+    };
+    if (made.now.rejected == 0) {
+        made.then = made.now;
+        return made;
+    }
+    made.then = at(steps);
+    auto const is_enough = [&](rule_effect const& e) {
+        return e.rejected <= std::min(made.requests / 100, made.now.rejected / 10);
+    };
+    // The least step that is enough, where a larger rule does not reject more.
+    int few = 0;
+    for (int enough = is_enough(made.then) ? steps : few; enough - few > 1;) {
+        auto const middle = (few + enough) / 2;
+        auto const effect = at(middle);
+        if (!is_enough(effect)) {
+            few = middle;
+            continue;
+        }
+        enough = middle;
+        made.then = effect;
+    }
     return made;
 }
 

@@ -15,10 +15,11 @@
 namespace proxy {
 namespace {
 
-admin::answer answer_for(config::limit const& now, config::limit const& then,
+admin::answer answer_for(config::limit const& now, std::optional<config::limit> const& then,
                          arrivals::copy const& record, std::atomic<bool> const& stop) {
     try {
-        return {200, to_json(make_preview(now, then, record, stop))};
+        return {200, to_json(then ? make_preview(now, *then, record, stop)
+                                  : find_larger_rule(now, record, stop))};
     } catch (std::invalid_argument const& wrong) {
         return {400, wrong.what()};
     } catch (std::exception const& wrong) {
@@ -34,7 +35,7 @@ previewer::~previewer() {
         thread_.join();
 }
 
-net::task<admin::answer> previewer::run(config::limit now, config::limit then,
+net::task<admin::answer> previewer::run(config::limit now, std::optional<config::limit> then,
                                         arrivals::copy record) {
     if (thread_.joinable())
         co_return admin::answer{503, "another preview is in progress; try again"};

@@ -6,6 +6,7 @@
 #include "net/asio.hpp"
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 namespace proxy {
@@ -18,9 +19,10 @@ public:
     previewer(previewer const&) = delete;
     ~previewer();
 
-    /// Returns the response for a preview of the rule of `then`. The status is 400 if no limiter of this kind can have
-    /// the rule, and 503 while another preview is in progress.
-    [[nodiscard]] net::task<admin::answer> run(config::limit now, config::limit then,
+    /// Returns the response for a preview of the rule of `then`, or of the larger rule that rejects few requests if there
+    /// is none. The status is 400 if no limiter of this kind can have the rule, and 503 while another preview is in
+    /// progress.
+    [[nodiscard]] net::task<admin::answer> run(config::limit now, std::optional<config::limit> then,
                                                arrivals::copy record);
 
 private:

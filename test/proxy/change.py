@@ -181,6 +181,13 @@ class Change(ProxyTest):
         self.assertFalse([one for one in stats(proxy)["limits"] if "changed" in one])
         self.assertEqual(self.statuses(proxy, 1, "X: 1\r\n"), [429])
 
+    def test_a_preview_without_a_rule_finds_a_larger_one(self):
+        proxy = self.start_with(shop(limit("rate", "2/90s")))
+        self.assertEqual(self.statuses(proxy, 9), [200] * 2 + [429] * 7)
+        found = self.preview(proxy, "rate", "\n", 9)
+        self.assertEqual((found["now"]["rule"], found["now"]["rejected"]), ("2/90s", 7))
+        self.assertEqual((found["then"]["rule"], found["then"]["rejected"]), ("9/90s", 0))  # 4.18 times 2, rounded up
+
     def test_a_preview_of_seats_has_waits(self):
         proxy = self.start_with(shop(limit("seats", "1 seats", queue="patience 9s")))
 
@@ -199,7 +206,7 @@ class Change(ProxyTest):
                 '[[limit]]\nname = "fair"\nrule = "3 seats"\nqueue = "order fair"\n')
         proxy = self.start_with(shop(limit("rate", "1/90s"), limit("key", "5 seats", 'key = "client"\n'), more))
         for name, rule, status, why in (
-                ("rate", "2 per hour", 400, "column"), ("rate", "0/90s", 400, "limit"), ("rate", "", 400, "column"),
+                ("rate", "2 per hour", 400, "column"), ("rate", "0/90s", 400, "limit"),
                 ("rate", "2 seats", 409, "same kind as `1/90s`"), ("key", "5 seats max_hold 3s", 400, "max_hold"),
                 ("found", "30 vegas max 40", 409, "adaptive seats depend"), ("fair", "4 seats", 409, "order `fair`"),
                 ("nothing", "2/90s", 404, "unknown limit `nothing`")):

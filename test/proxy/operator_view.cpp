@@ -230,6 +230,8 @@ BOOST_AUTO_TEST_CASE(sees_the_effect_of_a_rule_before_the_change) {
                R"({"seconds":1,"requests":12,"kept":1,)"
                R"("now":{"rule":"9/1s","granted":9,"rejected":3,"waited":0,"p99_wait":0},)"
                R"("then":{"rule":"11/1s","granted":11,"rejected":1,"waited":0,"p99_wait":0}})");
+    auto other = some.post("a/preview", "");
+    BOOST_TEST(has(body_of(some.wait_for(other)), R"("then":{"rule":"12/1s","granted":12,)"));
     BOOST_TEST(to_string(some.plan->limits.front()->configuration().rule) == "9/1s");
 }
 

@@ -190,6 +190,7 @@ class Page(ProxyTest):
             self.assertTrue(any(re.search(r"(rejects|delays) requests since \d\d:\d\d:\d\d", s) for s in sentences), sentences)
             self.assertIn(self.run_js("return document.querySelector('tbody[data-limit]').dataset.limit"), ("stove", "each guest"))
             self.pictures("load")
+            self.help()
             self.run_js(OPEN)
             self.pictures("open")
             labels = self.run_js("return [...document.querySelectorAll('svg.plot')].map(e => e.getAttribute('aria-label'))")
@@ -222,6 +223,18 @@ class Page(ProxyTest):
         with Client(again.port) as client:
             client.ask("/")
         self.assertEqual(self.check_numbers(again)["requests"]["answered"], 1)
+
+    def help(self):
+        """The larger rule that would help, which a click previews."""
+        text = "return document.getElementById('help').textContent"
+        said = re.compile(r"^With ([\d,]+ seats|[\d,]+/1s burst [\d,]+) it would have rejected (none|[\d,]+) of [\d,]+ requests in the last \d+ (s|min) instead of [\d,]+\.$")
+        wait_until(lambda: said.match(self.run_js(text)), "the rule that would help")
+        name, rule = self.run_js("""const rule = document.querySelector('#help button'), limit = stats.limits.find(l => l.id === help.limit);
+            rule.click();
+            return [limit.name, rule.textContent]""")
+        row = f'document.querySelector("[data-limit=\'{name}\']")'
+        self.assertEqual(self.run_js(f"return {row}.querySelector('input').value"), rule)
+        wait_until(lambda: rule in self.run_js(f"return {row}.querySelector('output').textContent"), "its preview")
 
     def keyboard(self):
         self.run_js("document.activeElement.blur(); scrollTo(0, 0)")

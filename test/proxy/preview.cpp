@@ -2,6 +2,7 @@
 
 #include "proxy/preview.hpp"
 
+#include "proxy/scaled_rule.hpp"
 #include "support/zone_file.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // Files of this folder are compiled together.
@@ -201,6 +203,63 @@ BOOST_AUTO_TEST_CASE(of_a_dry_run_has_what_it_would_reject) {
     auto const p = of(l, "2/10s", record_of({request(0s), request(1s), request(2s)}));
     BOOST_TEST((p.now == proxy::rule_effect{"1/10s", 1, 2, 0, {}}));
     BOOST_TEST((p.then == proxy::rule_effect{"2/10s", 2, 1, 0, {}}));
+}
+
+// The multiples of a rule are 1.1, 1.21, 1.33, 1.46, 1.61, ..., 9.85 and 10, rounded up to whole permits.
+BOOST_AUTO_TEST_CASE(finds_the_least_larger_rule_that_rejects_few) {
+    auto const larger = [](config::limit const& l, arrivals::copy const& record) {
+        std::atomic<bool> const stop = false;
+        return find_larger_rule(l, record, stop);
+    };
+    auto const at_once = [](int n) {
+        return record_of(std::vector(static_cast<std::size_t>(n), request(0s, 1, 59'000'000)));
+    };
+    auto const p = larger(limit("100/10s"), at_once(150));
+    BOOST_TEST((p.now == proxy::rule_effect{"100/10s", 100, 50, 0, {}}));
+    BOOST_TEST((p.then == proxy::rule_effect{"161/10s", 150, 0, 0, {}}));
+    BOOST_TEST(p.requests == 150u);
+    // At most a hundredth of the requests is rejected,
+    BOOST_TEST(larger(limit("200 seats"), at_once(402)).then.rule == "428 seats");
+    BOOST_TEST(larger(limit("182 seats"), at_once(404)).then.rule == "430 seats");
+    // and at most a tenth of the rejections.
+    std::vector<arrival> mostly_alone;
+    for (int i = 0; i != 990; ++i)
+        mostly_alone.push_back(request(i * 10ms));
+    mostly_alone.insert(mostly_alone.end(), 10, request(20s, 1, 5'000'000));
+    BOOST_TEST(larger(limit("2 seats"), record_of(mostly_alone)).then.rule == "10 seats");
+    BOOST_TEST(larger(limit("10 seats"), at_once(100)).then.rule == "99 seats");
+    // Ten times the permits do not suffice.
+    auto const least = larger(limit("1/1min"), at_once(20));
+    BOOST_TEST((least.then == proxy::rule_effect{"10/1min", 10, 10, 0, {}}));
+    // Nothing is rejected.
+    auto const calm = larger(limit("5 seats"), at_once(5));
+    BOOST_TEST((calm.then == calm.now));
+    BOOST_TEST(calm.then.rule == "5 seats");
+    BOOST_TEST(larger(limit("5 seats"), record_of({})).then.rule == "5 seats");
+}
+
+BOOST_AUTO_TEST_CASE(multiplies_all_permits_of_a_rule) {
+    auto const times = [](std::string_view rule, int percent) {
+        return to_string(proxy::scaled(config::rule_of(rule), percent));
+    };
+    for (auto const& [rule, larger] : std::vector<std::pair<std::string_view, std::string_view>>{
+             {"3 seats max_hold 30s", "5 seats max_hold 30s"},
+             {"3 seats rest 2s", "5 seats rest 2s"},
+             {"10/60s", "15/1min"},
+             {"10/60s sliding slices 6", "15/1min sliding slices 6"},
+             {"10/60s fixed alignment epoch", "15/1min fixed alignment epoch"},
+             {"1000/day", "1500/day"},
+             {"100/1s burst 20", "150/1s burst 30"},
+             {"100/1s bucket", "150/1s bucket"},
+             {"100/1s burst 20 initial 4", "150/1s burst 30 initial 6"},
+             {"100/1s leaky capacity 5", "150/1s leaky capacity 8"},
+             {"100/1s bursty max_burst 2s", "150/1s bursty max_burst 2s"},
+             {"100/1s warming warm_up 4s", "150/1s warming warm_up 4s"},
+             {"5/1min penalty first 2min", "8/1min penalty first 2min"},
+             {"10/1s & 100/1min", "15/1s & 150/1min"}})
+        BOOST_TEST(times(rule, 150) == larger);
+    BOOST_TEST(times("10 seats", 110) == "11 seats");
+    BOOST_TEST(times("1000000000000000 seats", 1000) == "1000000000000000 seats");
 }
 
 BOOST_AUTO_TEST_CASE(of_no_requests) {

@@ -156,7 +156,8 @@ class LimitRow {
 
   listen() {
     this.row.addEventListener('click', event => {
-      if (String(getSelection())) return;
+      // A selection by the mouse ends with a click. A key also clicks, while the text of a field may be selected.
+      if (event.detail && String(getSelection())) return;
       this.open(!this.detail);
       if (event.target !== this.name) this.name.focus({preventScroll: true});
     });
@@ -363,7 +364,13 @@ class Change {
     return null;
   }
 
+  propose(rule) {
+    this.input.value = rule;
+    this.preview();
+  }
+
   async preview() {
+    await help.asking; // one preview at a time
     const text = await this.ask('POST', `${this.path}/preview`, this.input.value.trim());
     if (text === null) return;
     const {seconds, requests, kept, now, then} = JSON.parse(text);

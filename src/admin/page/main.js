@@ -79,6 +79,7 @@ function connect(on) {
   set($('now'), 'class', 'bad');
   show($('sentence'), 'The proxy does not respond. The numbers below are the last ones.');
   show($('also'), '');
+  show($('help'), '');
 }
 
 $('pause').addEventListener('click', () => {

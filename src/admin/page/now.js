@@ -92,6 +92,44 @@ function calmSentence() {
   return `No limit is delaying requests: ${cost}.${near}`;
 }
 
+// The larger rule that would help the worst limit. The proxy finds it from the recent requests, which takes it up to two
+// seconds of one thread.
+const HELP_EVERY = 30000; // ms
+const help = {limit: null, at: 0, text: [], asking: null};
+
+function helpText(limit, {seconds, requests, now, then}) {
+  if (!now.rejected) return [];
+  const rule = make('button', {class: 'plain'}, then.rule);
+  rule.addEventListener('click', () => {
+    openRow(limit.id);
+    rows.get(limit.id)?.detail?.change?.propose(then.rule);
+  });
+  const left = then.rejected ? grouped(then.rejected) : 'none';
+  const all = `${left} of ${plural(requests, 'request')} in the last ${span(seconds)}`;
+  return ['With ', rule, ` it would have rejected ${all} instead of ${grouped(now.rejected)}.`];
+}
+
+async function askForHelp(limit) {
+  try {
+    const headers = {'Content-Type': 'text/plain'};
+    const answer = await fetch(`limits/${encodeURIComponent(limit.name)}/preview`, {method: 'POST', headers});
+    if (help.limit === limit.id) help.text = answer.ok ? helpText(limit, await answer.json()) : [];
+  } catch {
+    help.text = []; // the proxy does not respond, as the page shows
+  }
+  help.asking = null;
+}
+
+function renderHelp(worst) {
+  const limit = worst?.rejected && worst.limit.previewable ? worst.limit : null;
+  if (limit?.id !== help.limit) Object.assign(help, {limit: limit?.id, at: 0, text: []});
+  if (limit && !help.asking && Date.now() >= help.at + HELP_EVERY) {
+    help.at = Date.now();
+    help.asking = askForHelp(limit);
+  }
+  $('help').replaceChildren(...help.text);
+}
+
 let announced = '';
 
 // Nothing below moves while the pointer is there: the sentence keeps its height.
@@ -117,6 +155,7 @@ function renderNow() {
     make('span', {class: level, 'aria-hidden': 'true'}, {good: '✓ ', warn: '◆ ', bad: '▲ '}[level]),
     ...text
   );
+  renderHelp(worst);
   const further = others.length > 1 ? ` And ${others.length - 1} more at the top of the table.` : '';
   $('also').replaceChildren(...(others.length ? ['Also: ', ...sentenceOf(others[0]), further] : []));
   const subject = worst?.limit ? nameOf(worst.limit) : worst?.upstream.name;
