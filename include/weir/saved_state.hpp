@@ -394,8 +394,8 @@ private:
 
 /// Saves the state of a limiter under a name, so that a later process can continue from it: see `restore`.
 ///
-/// `save` writes what the rule still counts. Permits in use are not saved, because they end with their holders; so seats have
-/// no state to save. Waiting requests, statistics and pauses are not saved. Takes the lock of the limiter once.
+/// `save` writes what the rule still counts. Permits in use are not saved, because they end with their holders: of seats,
+/// only adaptive ones have a state. Waiting requests, statistics and pauses are not saved. Takes the lock once.
 ///
 /// The names in a file must differ.
 ///

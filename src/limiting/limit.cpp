@@ -46,7 +46,7 @@ std::string state_name(config::limit const& c, std::string const& rule) {
 bool has_state(weir::limiter_config const& rule) {
     if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
         return std::ranges::any_of(all->parts, has_state);
-    return !config::has_seats(rule);
+    return !config::has_seats(rule) || config::is_adaptive(rule);
 }
 
 bool can_become(config::limit const& before, config::limit const& after) {

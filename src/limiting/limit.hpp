@@ -81,7 +81,7 @@ struct saved_part {
 };
 /// Returns the name of the state of a limit: its name, its key, and the rule of an override.
 [[nodiscard]] std::string state_name(config::limit const& c, std::string const& rule = {});
-/// Whether a rule has a state that can be saved. Seats have none.
+/// Whether a rule has a state that can be saved. Seats have none, unless they are adaptive.
 [[nodiscard]] bool has_state(weir::limiter_config const& rule);
 
 /// A limit of the configuration, shared by all routes that name it. Any thread may call all members except `configure`,

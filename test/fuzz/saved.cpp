@@ -59,7 +59,7 @@ std::chrono::system_clock::time_point wall() noexcept {
 }
 
 // Rules of all kinds.
-constexpr std::array<std::string_view, 9> rules{
+constexpr std::array<std::string_view, 12> rules{
     "10/60s",
     "10/60s sliding",
     "10/60s fixed",
@@ -68,6 +68,9 @@ constexpr std::array<std::string_view, 9> rules{
     "7/day",
     "5/1s bursty",
     "5/1min penalty",
+    "4 knee",
+    "20 vegas & 10/60s",
+    "20 aimd min 5 slow_start 40 & 20 gradient2",
     "3 seats & 10/60s & 5/month"};
 
 constexpr auto tree_text =
@@ -111,6 +114,7 @@ void restore_each(std::string file) {
                 weir::any_limiter one(ctx, rule);
                 static_cast<void>(restore(one, state, name));
                 require(one.stats().remaining >= 0);
+                require(one.stats().capacity >= 0);
                 static_cast<void>(one.try_enter());
                 weir::keyed<std::uint64_t, weir::policy::any> many(ctx, rule, {.max_keys = 100});
                 auto const result = restore(many, state, name);

@@ -265,6 +265,36 @@ BOOST_AUTO_TEST_CASE(loses_at_most_3_percent_by_a_long_call) {
     }
 }
 
+// At night no request comes, or almost none, and perhaps a stream is open for the whole night or a part of it.
+BOOST_AUTO_TEST_CASE(continues_with_its_number_after_a_pause_of_the_load) {
+    for (auto const* const times : {&constant, &quarter, &half, &wide}) {
+        for (duration const own : {20ms, 100ms}) {
+            for (auto const& [rate, stream] :
+                 {std::pair{1e-9, 0s}, {0.01, 0s}, {1., 0s}, {1e-9, 7'300s}, {1e-9, 3'000s}}) {
+                service_simulation s(weir::adaptive_options(), {.workers = 100, .own = own}, *times,
+                                     11);
+                s.run(2min);
+                s.offer(1);
+                if (stream != 0s)
+                    s.add_stream(stream, false);
+                s.run(2s);
+                s.offer(rate);
+                s.run(2h);
+                s.offer(0);
+                auto const first = s.run(5s);
+                auto const later = s.run(30s);
+                BOOST_TEST_CONTEXT(own.count() << " ns, rate " << rate << ", stream of "
+                                               << stream.count() << " s") {
+                    BOOST_TEST(first.throughput() >= 0.9);
+                    BOOST_TEST(first.times_own() <= 1.6);
+                    BOOST_TEST(later.throughput() >= 0.95);
+                    BOOST_TEST(later.times_own() <= 1.6);
+                }
+            }
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(leaves_all_workers_to_others_beside_streams) {
     for (int streams = 1; streams <= 15; streams += 2) {
         for (bool const hold_workers : {false, true}) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 
 using namespace std::chrono_literals;
 using weir::amount;
@@ -17,13 +18,15 @@ namespace {
 
 constexpr time_point noon{12h};
 
+// The number in progress is the same since noon.
 bool ends(settled_window& w, time_point now, duration latency, amount in_progress,
           bool dropped = false) {
     return w.add({.granted = now - latency,
                   .now = now,
                   .in_progress = in_progress,
                   .in_use = in_progress,
-                  .dropped = dropped});
+                  .dropped = dropped,
+                  .work = static_cast<std::uint64_t>(in_progress * (now - noon).count())});
 }
 
 }  // namespace
@@ -36,7 +39,7 @@ BOOST_AUTO_TEST_CASE(reports_means) {
     BOOST_TEST(w.throughput() == 0);
     BOOST_TEST(w.turns() == 0);
     BOOST_TEST(w.variance() == 0);
-    w.begin(noon);
+    w.begin(noon, 0);
     BOOST_TEST(ends(w, noon + 1ms, 2us, 4));
     BOOST_TEST(ends(w, noon + 2ms, 2us, 2));
     BOOST_TEST(w.samples() == 2);
@@ -48,7 +51,7 @@ BOOST_AUTO_TEST_CASE(reports_means) {
     BOOST_TEST(w.turns() == 2. / 3);
     BOOST_TEST(w.age(noon + 1s) == 1s);
     BOOST_TEST(!w.has_drops());
-    w.begin(noon + 1s);
+    w.begin(noon + 1s, 0);
     BOOST_TEST(w.samples() == 0);
     BOOST_TEST(w.latency() == 0);
 }
@@ -57,7 +60,7 @@ BOOST_AUTO_TEST_CASE(reports_means) {
 // takes 800 us on average.
 BOOST_AUTO_TEST_CASE(counts_calls_that_have_not_ended_if_latencies_vary) {
     settled_window w;
-    w.begin(noon);
+    w.begin(noon, 0);
     for (int i = 1; i != 11; ++i)
         BOOST_TEST(ends(w, noon + i * 200us, i % 2 == 0 ? 100us : 300us, 4));
     BOOST_TEST(w.variance() == 0.25, boost::test_tools::tolerance(1e-9));
@@ -65,16 +68,32 @@ BOOST_AUTO_TEST_CASE(counts_calls_that_have_not_ended_if_latencies_vary) {
     BOOST_TEST(w.throughput() == 4. / 800'000);
 
     // They vary half as much: half of the difference.
-    w.begin(noon);
+    w.begin(noon, 0);
     auto const a_bit = duration(static_cast<duration::rep>(200'000 * std::sqrt(0.125)));
     for (int i = 1; i != 11; ++i)
         BOOST_TEST(ends(w, noon + i * 200us, i % 2 == 0 ? 200us - a_bit : 200us + a_bit, 4));
     BOOST_TEST(w.latency() == 500'000, boost::test_tools::tolerance(1e-4));
 }
 
+// Calls of 1, 1 and 4 ms, one after another. An hour passes between them, in which nothing is in progress.
+BOOST_AUTO_TEST_CASE(has_no_time_in_which_nothing_is_in_progress) {
+    settled_window w;
+    std::uint64_t const before = ~std::uint64_t{} - 1'000'000;  // it begins again at 0
+    w.begin(noon, before);
+    auto const end = [&](time_point now, duration latency, std::uint64_t work) {
+        BOOST_TEST(w.add({.granted = now - latency, .now = now, .work = before + work}));
+    };
+    end(noon + 1ms, 1ms, 1'000'000);
+    end(noon + 1h, 1ms, 2'000'000);
+    end(noon + 2h, 4ms, 6'000'000);
+    BOOST_TEST(w.variance() == 0.5, boost::test_tools::tolerance(1e-9));
+    BOOST_TEST(w.latency() == 2'000'000);
+    BOOST_TEST(w.throughput() == 1. / 2'000'000);
+}
+
 BOOST_AUTO_TEST_CASE(weighs_the_number_in_progress_by_seats_and_the_latency_by_calls) {
     settled_window w;
-    w.begin(noon);
+    w.begin(noon, 0);
     w.add({.granted = noon, .now = noon + 2us, .count = 3, .in_progress = 8, .in_use = 8});
     w.add({.granted = noon + 2us, .now = noon + 4us, .count = 1, .in_progress = 4, .in_use = 4});
     BOOST_TEST(w.in_progress() == 7);
@@ -85,7 +104,7 @@ BOOST_AUTO_TEST_CASE(weighs_the_number_in_progress_by_seats_and_the_latency_by_c
 // A rejected call is over sooner than the others, so its seat is used more often: what counts is the time.
 BOOST_AUTO_TEST_CASE(leaves_the_time_of_dropped_calls_out_of_the_throughput) {
     settled_window w;
-    w.begin(noon);
+    w.begin(noon, 0);
     BOOST_TEST(ends(w, noon + 1ms, 4us, 2));
     BOOST_TEST(ends(w, noon + 1ms, 4us, 2));
     for (int i = 0; i != 8; ++i)
@@ -111,7 +130,7 @@ BOOST_AUTO_TEST_CASE(waits_until_the_former_number_has_no_effect) {
     BOOST_TEST(ends(w, noon + 7ms, 1h, 2));
     BOOST_TEST(w.variance() == 0);
     BOOST_TEST(w.latency() == 4'000'000);
-    w.begin(noon + 7ms);  // and the next window is without waits
+    w.begin(noon + 7ms, 0);  // and the next window is without waits
     BOOST_TEST(ends(w, noon + 8ms, 1us, 2));
 }
 
@@ -127,7 +146,7 @@ BOOST_AUTO_TEST_CASE(waits_no_longer_than_its_patience) {
 
 BOOST_AUTO_TEST_CASE(takes_no_time_for_a_nanosecond) {
     settled_window w;
-    w.begin(noon);
+    w.begin(noon, 0);
     BOOST_TEST(ends(w, noon, 0ns, 1));
     BOOST_TEST(w.latency() == 1);
     BOOST_TEST(w.throughput() == 1);

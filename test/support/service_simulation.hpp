@@ -95,6 +95,10 @@ public:
     [[nodiscard]] weir::policy::adaptive const& seats(std::size_t from = 0) const noexcept {
         return sources_[from].seats;
     }
+    /// Replaces the seats of a source that has no request in progress.
+    void use(weir::policy::adaptive const& seats, std::size_t from = 0) {
+        sources_[from].seats = seats;
+    }
     [[nodiscard]] std::uint64_t served_of(std::size_t from) const noexcept {
         return sources_[from].served;
     }

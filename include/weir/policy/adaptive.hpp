@@ -6,6 +6,7 @@
 #include <weir/policy/policy.hpp>
 #include <weir/policy/sample_window.hpp>
 #include <weir/policy/seat_algorithms.hpp>
+#include <weir/saved_numbers.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -47,6 +48,10 @@ public:
     void start_with(amount n, time_point now) noexcept {
         algorithm_.start_with(n);
         settle(n, now);
+    }
+    [[nodiscard]] learned_seats learned() const noexcept { return algorithm_.learned(); }
+    void start_from(learned_seats const& before, time_point) noexcept {
+        algorithm_.start_from(before);
     }
     friend bool operator==(windowed const&, windowed const&) = default;
 
@@ -103,16 +108,30 @@ private:
 /// 150. Before a service of a few workers they take a queue for the service itself: `gradient2` with its defaults and
 /// `min` 1 keeps the latency of 4 workers above 10 times their own for minutes.
 ///
+/// A saved state has what the algorithm has learned: the number, whether the start is over, and the latency of the
+/// service itself, which `knee` measures again soon. Permits in use and samples are not saved.
+///
 /// Memory: constant, about 400 bytes. Each call takes constant time.
 class adaptive {
 public:
     using options_type = adaptive_options;
+    /// Files of earlier versions have no state of adaptive seats.
+    static constexpr bool was_not_saved = true;
 
     explicit adaptive(options_type const& options);
 
     void begin(time_point) noexcept {}
     /// Continues with the current number, and with the state of the algorithm if that stays the same.
     void take_over(adaptive& before, time_point now) noexcept;
+
+    /// Saves the number, whether the start is over, and the known latency of the service; nothing if they are as at the
+    /// beginning. Samples are not saved.
+    void save(number_writer& to, time_point now) const;
+    /// Reads no number as nothing learned.
+    [[nodiscard]] bool load(number_reader& from, time_point then) noexcept;
+    /// Continues from what `before` has learned, if that is anything. A number outside of `min` and `max` becomes the
+    /// nearest of them.
+    void resume(adaptive& before, time_point now, bool same) noexcept;
 
     /// Returns whether both have the same number and the same state of the algorithm.
     [[nodiscard]] bool is_alike(adaptive const& other, time_point) const noexcept {
@@ -148,8 +167,9 @@ public:
     ticket take(amount n, time_point now) noexcept {
         if (n > seats_ - in_use_) [[unlikely]]
             relieve(n, now);
+        if (auto const pause = pass(now); pause > shortest_pause) [[unlikely]]
+            note_pause(pause, now);
         in_use_ += n;
-        last_change_ = now;
         return stamp(marks_.stamp(now)) | code_of(outcome::success);
     }
     bool leave(amount n, ticket t, time_point now) noexcept;
@@ -188,11 +208,24 @@ private:
         return near - duration(ago);
     }
 
+    // Adds the work since the last change. Returns its time in nanoseconds, which is unsigned since it may be the time
+    // since `time_point::min()`.
+    std::uint64_t pass(time_point now) noexcept {
+        auto const time = static_cast<std::uint64_t>(now.time_since_epoch().count()) -
+                          static_cast<std::uint64_t>(last_change_.time_since_epoch().count());
+        work_ += static_cast<std::uint64_t>(in_use_ - marks_.long_calls()) * time;
+        last_change_ = now;
+        return time;
+    }
+    static constexpr std::uint64_t shortest_pause = 100'000'000;
+    void note_pause(std::uint64_t time, time_point now) noexcept;
     [[nodiscard]] amount with_long_calls(amount seats) const noexcept;
     [[nodiscard]] time_point relief_at(amount n) const noexcept;
     void relieve(amount n, time_point now) noexcept;
     void end_trials(time_point granted, bool served) noexcept;
     void set_number() noexcept;
+    void take_over_algorithm(adaptive const& before, time_point now) noexcept;
+    [[nodiscard]] learned_seats learned() const noexcept;
 
     algorithm algorithm_;
     call_marks marks_;
@@ -200,6 +233,7 @@ private:
     amount seats_;
     amount in_use_ = 0;
     time_point last_change_ = time_point::min();  // the last grant or release
+    std::uint64_t work_ = 0;                      // until then, as `ended_call::work`
     trials trials_;
 };
 

@@ -38,12 +38,18 @@ public:
     /// Continues from the state of `before`.
     void take_over(knee const& before, time_point now) noexcept;
     void start_with(amount n, time_point now) noexcept;
+    [[nodiscard]] learned_seats learned() const noexcept;
+    /// Continues from what another one had learned at `then`, as `aimd::start_from`. The first window under load is
+    /// followed by a probe, since the service may be another one.
+    void start_from(learned_seats const& before, time_point then) noexcept;
 
     [[nodiscard]] bool is_probing() const noexcept { return mode_ == mode::probing; }
     /// Returns the number of seats without a probe.
     [[nodiscard]] amount settled_seats() const noexcept { return static_cast<amount>(limit_); }
     /// Returns the mean latency of the last window; 0 before the first one.
     [[nodiscard]] duration latency() const noexcept;
+    /// Forgets the samples of the present window, since the load paused until now. `work` is `ended_call::work` now.
+    void forget_samples(time_point now, std::uint64_t work) noexcept { window_.begin(now, work); }
     /// Ends a probe in which no call ends.
     void abandon_probe(time_point now) noexcept;
 

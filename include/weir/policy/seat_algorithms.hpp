@@ -135,6 +135,8 @@ struct ended_call {
     amount in_use = 1;
     /// Whether the outcome was `dropped`.
     bool dropped = false;
+    /// The permits in progress times the nanoseconds for which they were, summed up until now, modulo 2^64.
+    std::uint64_t work = 0;
 };
 
 /// The released permits of a window.
@@ -144,6 +146,19 @@ struct seat_sample {
     bool dropped = false;  ///< whether any request was dropped
     amount count = 1;      ///< the number of released permits
 };
+
+/// The saved part of the state of an algorithm: its results, without its samples.
+struct learned_seats {
+    amount seats = 0;          ///< the number outside of a probe
+    bool has_started = false;  ///< whether the start is over, in which the number is doubled
+    duration latency{};        ///< the latency of the service without load; 0 if unknown
+
+    friend bool operator==(learned_seats const&, learned_seats const&) = default;
+};
+/// The longest latency in `learned_seats`, 146 years.
+inline constexpr duration longest_learned_latency{std::int64_t{1} << 62};
+/// Returns a latency as `learned_seats` has it.
+[[nodiscard]] duration whole_latency(double nanoseconds) noexcept;
 
 /// An algorithm that adds one seat per window without a drop, and by default removes a tenth of the seats after a drop.
 ///
@@ -162,6 +177,9 @@ public:
     /// Continues from the state of `before`.
     void take_over(aimd const& before) noexcept;
     void start_with(amount n) noexcept;
+    [[nodiscard]] learned_seats learned() const noexcept { return {limit_, !slow_, {}}; }
+    /// Continues from what another one has learned; a number outside of the options becomes the nearest one in them.
+    void start_from(learned_seats const& before) noexcept;
     friend bool operator==(aimd const&, aimd const&) = default;
 
 private:
@@ -236,6 +254,9 @@ public:
     void update(seat_sample const& s) noexcept;
     void take_over(vegas const& before) noexcept;
     void start_with(amount n) noexcept;
+    [[nodiscard]] learned_seats learned() const noexcept;
+    /// Continues from what another one has learned, as `aimd::start_from`.
+    void start_from(learned_seats const& before) noexcept;
     friend bool operator==(vegas const&, vegas const&) = default;
 
 private:
@@ -269,6 +290,9 @@ public:
     void update(seat_sample const& s) noexcept;
     void take_over(gradient2 const& before) noexcept;
     void start_with(amount n) noexcept;
+    [[nodiscard]] learned_seats learned() const noexcept;
+    /// Continues from what another one has learned, as `aimd::start_from`.
+    void start_from(learned_seats const& before) noexcept;
     friend bool operator==(gradient2 const&, gradient2 const&) = default;
 
 private:

@@ -3,6 +3,8 @@
 #include <weir/policy/seat_algorithms.hpp>
 #include <weir/time.hpp>
 
+#include <cstdint>
+
 namespace weir::inline v0_2::policy {
 
 /// Measures the latency, the number of calls in progress and the throughput under one number of seats, after the effect
@@ -16,8 +18,8 @@ class settled_window {
 public:
     /// Begins with another number of seats. The first wait ends after `patience` in any case.
     void restart(amount seats, time_point now, duration patience) noexcept;
-    /// Begins the next window with the same number of seats.
-    void begin(time_point now) noexcept;
+    /// Begins the next window with the same number of seats. `work` is `ended_call::work` now.
+    void begin(time_point now, std::uint64_t work) noexcept;
     /// Adds a call. Returns whether it is a sample.
     bool add(ended_call const& c) noexcept;
 
@@ -48,7 +50,8 @@ private:
     time_point drained_ = time_point::min();
     time_point drains_until_{};
     time_point began_{};
-    time_point last_{};  // the end of the last sample
+    std::uint64_t work_ = 0;         // at the last call
+    std::uint64_t work_before_ = 0;  // at the beginning
     double samples_ = 0;
     double served_ = 0;
     double seat_count_ = 0;  // seats of samples

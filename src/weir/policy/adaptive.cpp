@@ -37,7 +37,12 @@ void adaptive::take_over(adaptive& before, time_point now) noexcept {
     marks_ = before.marks_;
     in_use_ = before.in_use_;
     last_change_ = before.last_change_;
+    work_ = before.work_;
     trials_ = before.trials_;
+    take_over_algorithm(before, now);
+}
+
+void adaptive::take_over_algorithm(adaptive const& before, time_point now) noexcept {
     std::visit(
         [&]<class Algorithm>(Algorithm& a) {
             if (auto const* const same = std::get_if<Algorithm>(&before.algorithm_))
@@ -49,11 +54,49 @@ void adaptive::take_over(adaptive& before, time_point now) noexcept {
     set_number();
 }
 
+// ---- The saved state.
+
+learned_seats adaptive::learned() const noexcept {
+    return std::visit([](auto const& a) { return a.learned(); }, algorithm_);
+}
+
+void adaptive::save(number_writer& to, time_point) const {
+    auto const now = learned();
+    if (now == adaptive(options()).learned())
+        return;
+    to.add(static_cast<number_writer::wide>(now.seats));
+    to.add(number_writer::wide{now.has_started});
+    to.add(static_cast<number_writer::wide>(now.latency.count()));
+}
+
+// The numbers are accepted if an algorithm with these options can have learned them: then it did not change them.
+bool adaptive::load(number_reader& from, time_point then) noexcept {
+    if (from.is_done())
+        return true;
+    learned_seats before;
+    before.seats = from.next_as<amount>(max_amount);
+    before.has_started = from.next(1) == 1;
+    before.latency = duration(from.next_as<duration::rep>(longest_learned_latency.count()));
+    if (from.failed())
+        return false;
+    std::visit([&](auto& a) { a.start_from(before, then); }, algorithm_);
+    set_number();
+    return learned() == before;
+}
+
+void adaptive::resume(adaptive& before, time_point now, bool) noexcept {
+    if (before == adaptive(before.options()))
+        return;
+    take_over_algorithm(before, now);
+    work_ = 0;  // as the new window has it
+}
+
 adaptive::options_type adaptive::options() const {
     return std::visit([](auto const& a) { return options_type(a.options()); }, algorithm_);
 }
 
 bool adaptive::leave(amount n, ticket t, time_point now) noexcept {
+    pass(now);
     if (t == 0) [[unlikely]] {
         marks_.leave_unknown(n, in_use_);
         trials_.count = 0;
@@ -74,25 +117,25 @@ bool adaptive::leave(amount n, ticket t, time_point now) noexcept {
                 .count = n,
                 .in_progress = in_progress,
                 .in_use = in_use_,
-                .dropped = how == code_of(outcome::dropped)};
+                .dropped = how == code_of(outcome::dropped),
+                .work = work_};
             is_other_number |= std::visit([&](auto& a) { return a.add(call); }, algorithm_);
         }
         if (is_other_number) [[unlikely]]
             set_number();
     }
     in_use_ -= n;
-    last_change_ = now;
     return true;
 }
 
 bool adaptive::refund(amount n, ticket t, time_point now) noexcept {
+    pass(now);
     if (t == 0)
         marks_.leave_unknown(n, in_use_);
     else
         marks_.refund(granted_at(t, now), n, in_use_);
     trials_.count = 0;
     in_use_ -= n;
-    last_change_ = now;
     set_number();
     return true;
 }
@@ -107,6 +150,17 @@ ticket adaptive::merge(ticket a, ticket b, amount n) noexcept {
     trials_.count = 0;
     bool const dropped = b != 0 && (b & code_mask) == code_of(outcome::dropped);
     return dropped ? report(a, outcome::dropped) : a;
+}
+
+// The samples before a pause of the load and the samples after it do not measure one load. Calls in progress during the
+// pause are mostly long ones, but no release shows that.
+void adaptive::note_pause(std::uint64_t time, time_point now) noexcept {
+    auto* const k = std::get_if<knee>(&algorithm_);
+    if (!k || k->latency() == duration::zero())
+        return;
+    auto const longest = times(k->latency(), std::max<amount>(k->seats(), 20));
+    if (time > static_cast<std::uint64_t>(longest.count()))
+        k->forget_samples(now, work_);
 }
 
 // With `knee`, each long call adds a seat.

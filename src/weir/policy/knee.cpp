@@ -76,7 +76,7 @@ bool knee::add(ended_call const& c) noexcept {
     auto const before = std::pair(seats(), mode_);
     update(c.now);
     if (std::pair(seats(), mode_) == before)
-        window_.begin(c.now);
+        window_.begin(c.now, c.work);
     else
         restart_window(c.now);
     return true;
@@ -243,6 +243,19 @@ void knee::take_over(knee const& before, time_point now) noexcept {
 void knee::start_with(amount n, time_point now) noexcept {
     move(static_cast<double>(n));
     restart_window(now);
+}
+
+learned_seats knee::learned() const noexcept {
+    return {settled_seats(), mode_ != mode::starting, whole_latency(own_)};
+}
+
+void knee::start_from(learned_seats const& before, time_point then) noexcept {
+    move(static_cast<double>(before.seats));
+    if (!before.has_started)
+        return;
+    mode_ = mode::steady;
+    own_ = static_cast<double>(before.latency.count());
+    probe_began_ = probe_ended_ = next_probe_ = then;
 }
 
 }  // namespace weir::inline v0_2::policy

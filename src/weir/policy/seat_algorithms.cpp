@@ -81,6 +81,11 @@ double doubled(double limit, amount slow_start) noexcept {
 
 }  // namespace
 
+duration whole_latency(double nanoseconds) noexcept {
+    constexpr auto most = static_cast<double>(longest_learned_latency.count());
+    return duration(static_cast<duration::rep>(std::min(nanoseconds, most)));
+}
+
 // ---- Additive increase, multiplicative decrease.
 
 aimd::aimd(options_type const& options)
@@ -107,6 +112,11 @@ void aimd::take_over(aimd const& before) noexcept {
 
 void aimd::start_with(amount n) noexcept {
     limit_ = std::clamp(n, options_.min, options_.max);
+}
+
+void aimd::start_from(learned_seats const& before) noexcept {
+    start_with(before.seats);
+    slow_ = !before.has_started && limit_ < options_.slow_start;
 }
 
 // ---- Means and probes.
@@ -211,6 +221,17 @@ void vegas::start_with(amount n) noexcept {
     limit_ = clamped(options_, static_cast<double>(n));
 }
 
+learned_seats vegas::learned() const noexcept {
+    return {static_cast<amount>(limit_), !slow_, whole_latency(no_load_)};
+}
+
+void vegas::start_from(learned_seats const& before) noexcept {
+    start_with(before.seats);
+    if (before.latency > duration::zero())
+        learn(before.latency);
+    slow_ = !before.has_started && limit_ < static_cast<double>(options_.slow_start);
+}
+
 // ---- The gradient.
 
 gradient2::gradient2(options_type const& options)
@@ -285,6 +306,17 @@ void gradient2::take_over(gradient2 const& before) noexcept {
 
 void gradient2::start_with(amount n) noexcept {
     limit_ = clamped(options_, static_cast<double>(n));
+}
+
+learned_seats gradient2::learned() const noexcept {
+    return {static_cast<amount>(limit_), !slow_, whole_latency(long_.value())};
+}
+
+void gradient2::start_from(learned_seats const& before) noexcept {
+    start_with(before.seats);
+    if (before.latency > duration::zero())
+        long_.set(no_load_of(options_, nanoseconds(before.latency)));
+    slow_ = !before.has_started && limit_ < static_cast<double>(options_.slow_start);
 }
 
 }  // namespace weir::inline v0_2::policy

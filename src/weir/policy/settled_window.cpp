@@ -13,16 +13,18 @@ void settled_window::restart(amount seats, time_point now, duration patience) no
     seats_ = seats;
     drains_ = true;
     drains_until_ = later(now, patience);
-    begin(now);
+    begin(now, work_);
 }
 
-void settled_window::begin(time_point now) noexcept {
+void settled_window::begin(time_point now, std::uint64_t work) noexcept {
     began_ = now;
+    work_before_ = work_ = work;
     samples_ = served_ = seat_count_ = seats_seen_ = 0;
     sum_ = squares_ = dropped_time_ = 0;
 }
 
 bool settled_window::add(ended_call const& c) noexcept {
+    work_ = c.work;
     if (drains_) {
         auto const rest = c.in_progress - c.count;
         if (rest > seats_ && c.now < drains_until_)
@@ -30,19 +32,19 @@ bool settled_window::add(ended_call const& c) noexcept {
         drains_ = false;
         drained_ = c.now;
         to_end_ = rest;
+        begin(c.now, c.work);
         return false;
     }
     if (to_end_ > 0) {
         to_end_ -= c.count;
         if (to_end_ <= 0)
-            begin(c.now);
+            begin(c.now, c.work);
         return false;
     }
     auto const n = static_cast<double>(c.count);
     auto const latency =
         static_cast<double>(std::max(duration(1), c.now - std::max(c.granted, drained_)).count());
     ++samples_;
-    last_ = c.now;
     seat_count_ += n;
     seats_seen_ += n * static_cast<double>(c.in_progress);
     if (c.dropped) {
@@ -71,8 +73,7 @@ double settled_window::latency() const noexcept {
         return mean;
     // The calls that ended soon enough are short ones. Little's law has no such error, but another one: many calls may
     // end at the instant at which the window ends, if their latency hardly varies.
-    auto const by_little =
-        in_progress() * static_cast<double>((last_ - began_).count()) / seat_count_;
+    auto const by_little = static_cast<double>(work_ - work_before_) / seat_count_;
     auto const share = std::min(1., variance() / much_variance);
     return std::max(1., mean + share * (by_little - mean));
 }
