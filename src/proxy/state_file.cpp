@@ -33,6 +33,14 @@ constexpr std::string_view seed_name = "key seed";
     throw std::system_error(errno, std::generic_category(), what);
 }
 
+// A directory or a device at `path` belongs to others, so it must be neither renamed nor replaced.
+void check_kind(std::string const& path) {
+    std::error_code ignored;
+    auto const status = std::filesystem::status(path, ignored);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        throw std::runtime_error("it is not a regular file");
+}
+
 class open_file {
 public:
     open_file(std::string const& path, int flags, mode_t mode = 0)
@@ -65,8 +73,6 @@ public:
         struct stat s{};
         if (::fstat(number_, &s) != 0)
             fail("cannot read it");
-        if (!S_ISREG(s.st_mode))
-            throw std::runtime_error("it is not a regular file");
         std::string bytes(static_cast<std::size_t>(s.st_size), '\0');
         for (std::size_t at = 0; at != bytes.size();) {
             auto const n = ::read(number_, bytes.data() + at, bytes.size() - at);
@@ -148,6 +154,7 @@ state_file::state_file(asio::io_context& context, config::state_options const& c
     if (options_.file.empty())
         return;
     try {
+        check_kind(options_.file);
         next_file const trial(options_.file);
     } catch (std::exception const& e) {
         throw std::runtime_error(

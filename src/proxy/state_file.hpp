@@ -24,7 +24,7 @@ namespace asio = boost::asio;
 class state_file {
 public:
     /// Reads the file, if it exists. A file that is not a whole and valid state is renamed to `FILE.refused`. Throws
-    /// `std::runtime_error` if the file cannot be written later.
+    /// `std::runtime_error` if the file cannot be written later, or if it is a directory or a device.
     state_file(asio::io_context& context, config::state_options const& c);
     state_file(state_file const&) = delete;
     ~state_file() { join(); }

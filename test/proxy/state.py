@@ -150,11 +150,6 @@ class State(ProxyTest):
             self.assertEqual(self.granted(proxy, "/hour/x"), 5)
             proxy.stop()
             os.remove(self.file)
-        os.remove(self.file + ".refused")
-        os.mkdir(self.file)
-        proxy = self.start_with(self.config())
-        self.assertIn("it is not a regular file", self.said(proxy))
-        self.assertTrue(os.path.isdir(self.file + ".refused"))
 
     def test_other_limits_start_with_nothing_used(self):
         proxy = self.start_with(self.config())
@@ -216,6 +211,18 @@ class State(ProxyTest):
         with self.assertRaises(AssertionError) as error:
             self.start_with(self.config())
         self.assertIn("cannot write the state file `/proc/state`", str(error.exception))
+
+    def test_a_directory_or_a_pipe_is_an_error_at_the_start_and_stays(self):
+        os.mkdir(self.file + ".folder")
+        for make in (os.mkdir, os.mkfifo, lambda path: os.symlink(path + ".folder", path)):
+            make(self.file)
+            before = os.lstat(self.file)
+            with self.assertRaises(AssertionError) as error:
+                self.start_with(self.config())
+            self.assertIn(f"cannot write the state file `{self.file}`: it is not a regular file", str(error.exception))
+            self.assertEqual(os.lstat(self.file), before)
+            self.assertEqual(sorted(os.listdir(self.folder.name)), ["state", "state.folder"])
+            (os.rmdir if make is os.mkdir else os.remove)(self.file)
 
 
 if __name__ == "__main__":
