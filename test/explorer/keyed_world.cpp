@@ -61,7 +61,7 @@ public:
         simulation::unfailing const ours;
         auto const k = key_of(s);
         simulation::current().say("  key {}: releases {}", k, n);
-        oracles().of(k).came_home(oracles().calling(k), n);
+        oracles().of(k).came_home(oracles().calling(k), n, oracles().now());
         return Rule::leave(s, n, t);
     }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept {

@@ -17,7 +17,7 @@ public:
     }
     std::optional<amount> in_use() const override { return in_use_; }
     void took(amount n, ticket, time_point) override { in_use_ += n; }
-    void came_home(amount n) override { in_use_ -= n; }
+    void came_home(amount n, time_point) override { in_use_ -= n; }
     void refunded(amount n, ticket, time_point) override { in_use_ -= n; }
     void configured(rule next, time_point) override { rule_ = next; }
 
@@ -32,6 +32,63 @@ private:
     }
 
     amount in_use_ = 0;
+};
+
+class resting_ledger final : public ledger {
+public:
+    explicit resting_ledger(rule in_force) : ledger(in_force), most_(in_force.limit) {}
+
+    amount remaining(time_point now) const override {
+        auto const rest = std::ranges::count_if(ends_, [&](ending const& e) {
+            return !e.is_over && now < e.at + rule_.time;
+        });
+        return std::max<amount>(rule_.limit - in_use_ - rest, 0);
+    }
+    std::optional<amount> in_use() const override { return in_use_; }
+    void took(amount n, ticket, time_point) override { in_use_ += n; }
+    // Of permits beyond the seats the latest rest: at most the greatest `limit` so far.
+    void came_home(amount n, time_point now) override {
+        in_use_ -= n;
+        ends_.insert(ends_.end(), static_cast<std::size_t>(n), {.at = now});
+        if (auto const all = std::ssize(ends_); all > most_)
+            ends_.erase(ends_.begin(), ends_.end() - most_);
+    }
+    void refunded(amount n, ticket, time_point) override { in_use_ -= n; }
+    void configured(rule next, time_point now) override {
+        for (auto& e : ends_)
+            e.is_over = e.is_over || now >= e.at + rule_.time;
+        rule_ = next;
+        most_ = std::max(most_, next.limit);
+    }
+
+private:
+    struct ending {
+        time_point at{};
+        bool is_over = false;  // at a change of options
+    };
+
+    std::unique_ptr<ledger> copy() const override {
+        auto twin = std::make_unique<resting_ledger>(rule_);
+        twin->in_use_ = in_use_;
+        twin->ends_ = ends_;
+        twin->most_ = most_;
+        return twin;
+    }
+    time_point alone(amount n, time_point now) const override {
+        if (n > rule_.limit - in_use_)
+            return weir::unknown;
+        auto at = now;
+        for (auto const& e : ends_) {
+            if (fits(n, at))
+                break;
+            at = std::max(at, e.at + rule_.time);
+        }
+        return at;
+    }
+
+    amount in_use_ = 0;
+    std::vector<ending> ends_;  // the oldest first
+    amount most_;
 };
 
 // The ledger of a sliding log, or of a window with a number of slices.
@@ -272,6 +329,8 @@ std::unique_ptr<ledger> ledger::of(policy which, rule in_force, time_point now) 
     switch (which) {
         case policy::seats:
             return std::make_unique<seat_ledger>(in_force);
+        case policy::resting_seats:
+            return std::make_unique<resting_ledger>(in_force);
         case policy::sliding_log:
             return std::make_unique<log_ledger>(in_force, std::nullopt);
         case policy::sliding_window:

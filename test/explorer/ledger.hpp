@@ -14,13 +14,14 @@ using weir::ticket;
 
 /// A policy by its definition, with the whole history and without regard for speed.
 ///
-/// seats: at most `limit` permits are in use at a time. sliding_log: at most `limit` permits are granted in any
-/// half-open window of `time`; permits that have expired when the window changes stay expired. sliding_window: like
-/// sliding_log, but the permits of one of `slices` of the window expire together. fixed_window: at most `limit` in a
-/// window; permits beyond that are a debt of the next one. token_bucket, leaky_bucket: a level that sinks by one in
-/// each `time`, and never exceeds `limit`. smooth_bursty, smooth_warming_up: a debt that sinks by one in each `time`;
-/// while there is none, permits are saved at the same rate, up to `limit`. Any request is granted as soon as there is
-/// no debt.
+/// seats: at most `limit` permits are in use at a time. resting_seats: the permits in use, and those released less than
+/// `time` ago, are at most `limit`; `time` is the one in force, unless the rest was over at a change. sliding_log: at
+/// most `limit` permits are granted in any half-open window of `time`; permits that have expired when the window
+/// changes stay expired. sliding_window: like sliding_log, but the permits of one of `slices` of the window expire
+/// together. fixed_window: at most `limit` in a window; permits beyond that are a debt of the next one. token_bucket,
+/// leaky_bucket: a level that sinks by one in each `time`, and never exceeds `limit`. smooth_bursty, smooth_warming_up:
+/// a debt that sinks by one in each `time`; while there is none, permits are saved at the same rate, up to `limit`. Any
+/// request is granted as soon as there is no debt.
 class ledger {
 public:
     ledger(ledger const&) = delete;
@@ -45,7 +46,7 @@ public:
     [[nodiscard]] virtual std::optional<amount> in_use() const { return {}; }
 
     virtual void took(amount n, ticket t, time_point now) = 0;
-    virtual void came_home(amount) {}
+    virtual void came_home(amount, time_point) {}
     /// A refund as the policies define it: permits of the ticket are returned first, then perhaps other permits.
     virtual void refunded(amount n, ticket t, time_point now) = 0;
     /// The facts of a refund: exactly these permits were not used.

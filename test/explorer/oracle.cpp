@@ -286,9 +286,13 @@ void oracle::judge_enter(call& c, time_point now) {
                         (!order_.groups() || order_.somebody_makes_way(r.asks_for()));
     auto const ready = earliest(r.n, ahead_of_new(r, full && evicts, now), now);
     bool const said_so = rejection == errc::deadline_unreachable;
-    bool const too_late = (ready != weir::unknown && ready > deadline) ||
-                          (said_so && is_paused(now) && pause_ends_ > deadline) ||
-                          (said_so && r.kept && foresees_turns_ && foreseen(r, now) > deadline);
+    // A seat that rests is not free before the end of its rest, even if the requests ahead have no predictable end.
+    auto const at_best = earliest(r.n, {}, now);
+    bool const too_late =
+        (ready != weir::unknown && ready > deadline) ||
+        (said_so && at_best != weir::unknown && at_best > deadline) ||
+        (said_so && is_paused(now) && pause_ends_ > deadline) ||
+        (said_so && r.kept && foresees_turns_ && foreseen(r, now) > deadline);
 
     bool undecided = true;
     auto const ask = [&](bool reason, error_code ec, bool exactly = true) {
@@ -789,10 +793,10 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
         watched_[t] = {.since = now};
 }
 
-void oracle::came_home(call& c, amount n) {
+void oracle::came_home(call& c, amount n, time_point now) {
     c.home += n;
     order_.came_home(c.how.flow, n);
-    book_->came_home(n);
+    book_->came_home(n, now);
 }
 
 void oracle::refunded(call& c, amount n, ticket t, time_point now) {
@@ -916,7 +920,8 @@ void oracle::quiet(quiet_view const& seen) {
         if (seen.now >= order_.must_drop(r->since))
             is_asleep(*r, "it should have been dropped");
         // Seats are not predictable, and so may become so later.
-        if (is_paused(seen.now) && r->deadline < pause_ends_ && policy_ != policy::seats)
+        if (is_paused(seen.now) && r->deadline < pause_ends_ && policy_ != policy::seats &&
+            policy_ != policy::resting_seats)
             is_asleep(*r, "its patience ends in a pause");
     }
 

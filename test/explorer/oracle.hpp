@@ -155,7 +155,7 @@ public:
 
     // The events that the policy receives, under the lock.
     void took(call& c, amount n, ticket t, time_point now);
-    void came_home(call& c, amount n);
+    void came_home(call& c, amount n, time_point now);
     void refunded(call& c, amount n, ticket t, time_point now);
     void merged(ticket a, ticket b, ticket both);
     void configured(call& c, rule next, time_point now);

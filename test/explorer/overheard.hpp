@@ -5,6 +5,7 @@
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/policy.hpp>
+#include <weir/policy/resting_seats.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/sliding_window.hpp>
@@ -56,7 +57,6 @@ inline rule rule_of(weir::calendar_window_options const& o) {
     return {.limit = o.limit, .time = {}};
 }
 
-// No scenario has seats that rest.
 inline rule rule_of(weir::resting_seats_options const& o) {
     return {.limit = o.seats, .time = o.rest};
 }
@@ -157,7 +157,10 @@ public:
     }
     bool leave(amount n, ticket t, time_point now) noexcept {
         world().say("  releases {}", n);
-        world().judge.came_home(world().calling(), n);
+        {
+            simulation::unfailing const ours;
+            world().judge.came_home(world().calling(), n, world().threads.now());
+        }
         return weir::leave<Policy>(*this, n, t, now);
     }
     [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave<Policy>(*this); }

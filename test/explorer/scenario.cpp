@@ -181,6 +181,8 @@ std::string_view name_of(policy p) {
     switch (p) {
         case policy::seats:
             return "seats";
+        case policy::resting_seats:
+            return "resting_seats";
         case policy::sliding_log:
             return "sliding_log";
         case policy::sliding_window:

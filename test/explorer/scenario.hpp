@@ -17,6 +17,7 @@ using weir::amount;
 
 enum class policy : std::uint8_t {
     seats,
+    resting_seats,
     sliding_log,
     sliding_window,
     fixed_window,
@@ -27,14 +28,21 @@ enum class policy : std::uint8_t {
     any,
 };
 inline constexpr std::array all_policies{
-    policy::seats,         policy::sliding_log,       policy::sliding_window,
-    policy::fixed_window,  policy::token_bucket,      policy::leaky_bucket,
-    policy::smooth_bursty, policy::smooth_warming_up, policy::any};
+    policy::seats,
+    policy::resting_seats,
+    policy::sliding_log,
+    policy::sliding_window,
+    policy::fixed_window,
+    policy::token_bucket,
+    policy::leaky_bucket,
+    policy::smooth_bursty,
+    policy::smooth_warming_up,
+    policy::any};
 
 [[nodiscard]] std::string_view name_of(policy p);
 
-/// The parameters of a policy: `limit` seats that may each be held for `time`, or `limit` in any `time`, or one in
-/// each `time`: into a bucket for `limit`, or with up to `limit` saved.
+/// The parameters of a policy: `limit` seats that may each be held for `time`, or that rest for `time`, or `limit` in
+/// any `time`, or one in each `time`: into a bucket for `limit`, or with up to `limit` saved.
 struct rule {
     amount limit = 1;
     duration time = weir::forever;

@@ -100,6 +100,8 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
     switch (s.which) {
         case policy::seats:
             return play(std::type_identity<weir::policy::seats>());
+        case policy::resting_seats:
+            return play(std::type_identity<weir::policy::resting_seats>());
         case policy::sliding_log:
             return play(std::type_identity<weir::policy::sliding_log>());
         case policy::sliding_window:
