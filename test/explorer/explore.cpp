@@ -4,8 +4,8 @@
 //     explore [--policy NAME|all] [--schedules N] [--seed S] [--callers N]
 //     explore --exhaustive
 //
-// `explore_keyed` does the same for a limiter with three keys in two cores, of seats, sliding_log or token_bucket:
-// each key must behave like a plain limiter.
+// `explore_keyed` does the same for a limiter with three keys in two cores, of seats, resting_seats, sliding_log or
+// token_bucket: each key must behave like a plain limiter.
 //
 // Each schedule is a scenario and an interleaving, and depends only on its seed. If one fails, the program prints its
 // seed, the invariant and the shortest trace that it found; `--policy P --seed S` runs that schedule again. A million

@@ -57,12 +57,18 @@ public:
         oracles().of(k).took(oracles().calling(k), n, t, checked(now));
         return t;
     }
-    bool leave(state_type& s, amount n, ticket t) const noexcept {
-        simulation::unfailing const ours;
-        auto const k = key_of(s);
-        simulation::current().say("  key {}: releases {}", k, n);
-        oracles().of(k).came_home(oracles().calling(k), n, oracles().now());
+    bool leave(state_type& s, amount n, ticket t) const noexcept
+        requires requires(Rule const& r) { r.leave(s, n, t); }
+    {
+        hear_leave(s, n);
         return Rule::leave(s, n, t);
+    }
+    bool leave(state_type& s, amount n, ticket t, time_point now) const noexcept
+        requires requires(Rule const& r) { r.leave(s, n, t, now); }
+    {
+        hear_leave(s, n);
+        static_cast<void>(checked(now));
+        return Rule::leave(s, n, t, now);
     }
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept {
         simulation::unfailing const ours;
@@ -79,6 +85,12 @@ public:
     }
 
 private:
+    static void hear_leave(state_type& s, amount n) {
+        simulation::unfailing const ours;
+        auto const k = key_of(s);
+        simulation::current().say("  key {}: releases {}", k, n);
+        oracles().of(k).came_home(oracles().calling(k), n, oracles().now());
+    }
     static key_oracles& oracles() { return key_oracles::current(); }
     static int key_of(state_type const& s) {
         if (s.key == call::every_key)
@@ -211,6 +223,9 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
     switch (s.which) {
         case policy::seats:
             return world<keyed<weir::policy::seats>>({}, s, choices, how_fine, aloud).play();
+        case policy::resting_seats:
+            return world<keyed<weir::policy::resting_seats>>({}, s, choices, how_fine, aloud)
+                .play();
         case policy::sliding_log:
             return world<keyed<weir::policy::sliding_log>>({}, s, choices, how_fine, aloud).play();
         case policy::token_bucket:
