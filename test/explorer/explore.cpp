@@ -5,7 +5,8 @@
 //     explore --exhaustive
 //
 // `explore_keyed` does the same for a limiter with three keys in two cores, of seats, resting_seats, sliding_log or
-// token_bucket: each key must behave like a plain limiter.
+// token_bucket: each key must behave like a plain limiter. `explore_chain` does it for chains of three limiters, and
+// `explore_tree` for a random tree of rates, as `explore_tree --policy token_bucket`: each node consists of token buckets.
 //
 // Each schedule is a scenario and an interleaving, and depends only on its seed. If one fails, the program prints its
 // seed, the invariant and the shortest trace that it found; `--policy P --seed S` runs that schedule again. A million

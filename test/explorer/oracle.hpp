@@ -109,6 +109,7 @@ struct call {
     weir::detail::cancel_link* link = nullptr;
     rule change;
     std::vector<time_point> unused;  // of a refund
+    ticket taken = 0;                // of the permit that it changes
     bool resets = false;             // a key gets the common options again
     time_point pause_ends{};
     // the time of the call, for a core that gets it as an argument

@@ -4,7 +4,7 @@
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
-#include "../support/order_oracle.hpp"
+#include "support/order_oracle.hpp"
 
 #include <algorithm>
 #include <cstdint>

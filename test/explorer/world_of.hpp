@@ -650,6 +650,7 @@ private:
         calls c(a.n < n ? kind::refund : kind::overdraw, limiter_.core_of(s.key), s.key);
         c.n = std::max(n - a.n, a.n - n);
         c.how = s.how;
+        c.taken = s.held.id();
         if (a.n < n) {  // the oldest permits leave first
             auto const end = s.granted.begin() + c.n;
             c.unused.assign(s.granted.begin(), end);
