@@ -1,4 +1,5 @@
 #include "limiting/tree.hpp"
+#include "support/random.hpp"
 #include "world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -24,8 +25,9 @@ constexpr auto too_long = 1s + weir::queue_options().tolerance;
 constexpr std::uint64_t ann = 1;
 constexpr std::uint64_t bob = 2;
 
-config::limit tree_of(std::string const& nodes, std::string const& queue = "") {
-    auto c = limit_of("tree", "1/1s", queue);
+config::limit tree_of(std::string const& nodes, std::string const& queue = "",
+                      std::string const& name = "tree") {
+    auto c = limit_of(name, "1/1s", queue);
     c.key = {{}};
     c.tree = weir::rate_tree_options::parse("tree " + nodes);
     return c;
@@ -33,11 +35,11 @@ config::limit tree_of(std::string const& nodes, std::string const& queue = "") {
 
 // The limits of a route, one of them a tree with a leaf for each client.
 struct route_with_tree {
-    void add(config::limit const& c) {
+    void add(config::limit const& c, support::test_world::keys keys = {}) {
         auto const ex = context.get_executor();
         support::test_world::place const place;
         if (c.tree)
-            all.push_back(std::make_shared<test_tree>(ex, c, support::test_world::keys(), place));
+            all.push_back(std::make_shared<test_tree>(ex, c, keys, place));
         else
             all.push_back(std::make_shared<support::test_limit>(ex, c, place));
     }
@@ -215,6 +217,111 @@ BOOST_FIXTURE_TEST_CASE(as_a_dry_run_only_counts, route_with_tree) {
     for (auto const client : {ann, ann, bob, ann, bob})
         BOOST_TEST(visit(gate, client).is_in());
     BOOST_TEST(all[1]->stats().granted == 2u);
+}
+
+namespace {
+
+constexpr support::test_world::keys hundreds{.by_hundred = true};
+
+}  // namespace
+
+// Each tree has its own names of a request: a client, and its hundred of clients.
+BOOST_FIXTURE_TEST_CASE(beside_a_tree_with_another_key_grants_with_it_or_not_at_all,
+                        route_with_tree) {
+    add(tree_of("/ 99/1h burst 99, /* most 9/1h burst 2", "patience 0s", "clients"));
+    add(tree_of("/ 99/1h burst 99, /101 most 9/1h burst 9, /* most 9/1h burst 3", "patience 0s",
+                "hundreds"),
+        hundreds);
+    test_gate const gate(all);
+    auto const rejected_by = [&](std::uint64_t client) {
+        return visit(gate, client).rejected_by();
+    };
+    BOOST_TEST(rejected_by(101) == "");
+    BOOST_TEST(rejected_by(101) == "");
+    for (int i = 0; i != 3; ++i)
+        BOOST_TEST(rejected_by(101) == "clients");
+    BOOST_TEST(left(1, 102) == 1);  // these took nothing
+    BOOST_TEST(rejected_by(102) == "");
+    for (int i = 0; i != 3; ++i)
+        BOOST_TEST(rejected_by(102) == "hundreds");
+    BOOST_TEST(left(0, 102) == 1);
+    BOOST_TEST(left(0, 103) == 2);
+    BOOST_TEST(rejected_by(201) == "");
+    BOOST_TEST(left(1, 299) == 2);
+    BOOST_TEST(left(1, 10'100) == 9);  // the node that the options name
+}
+
+BOOST_FIXTURE_TEST_CASE(beside_a_tree_with_another_key_takes_nothing_while_a_request_waits,
+                        route_with_tree) {
+    add(tree_of("/ 99/1h burst 99, /* most 1/1s burst 1", "patience 9s", "clients"));
+    add(tree_of("/ 99/1h burst 99, /* most 1/4s burst 2", "patience 9s", "hundreds"), hundreds);
+    test_gate const gate(all);
+    BOOST_TEST(visit(gate, 101).is_in());
+    visit const for_a_client(gate, 101);
+    BOOST_TEST(for_a_client.waits());
+    BOOST_TEST(left(1, 102) == 1);
+    visit const another(gate, 102);  // overtakes it
+    BOOST_TEST(another.is_in());
+    pass(2s);
+    BOOST_TEST(for_a_client.waits());  // now for the hundred
+    BOOST_TEST(left(0, 101) == 1);
+    BOOST_TEST(left(1, 299) == 2);
+    pass(2s);
+    BOOST_TEST(for_a_client.is_in());
+    BOOST_TEST((for_a_client.entry.waited == 4s));
+    BOOST_TEST(left(0, 101) == 0);
+    BOOST_TEST(left(1, 101) == 0);
+}
+
+// The oracle: the same trees alone. The gate grants a request if each of them does; otherwise they get it back.
+BOOST_AUTO_TEST_CASE(beside_a_tree_with_another_key_decides_like_both_alone) {
+    support::for_each_seed(1, 100, [](support::random_source& random) {
+        auto const shares = [&] {
+            auto const some = [&](int least, int most) {
+                return std::to_string(random.between(least, most));
+            };
+            return "/ " + some(1, 40) + "/1s burst " + some(2, 9) + ", /1 1/1s burst 1 most " +
+                   some(1, 9) + "/1s burst " + some(2, 5) + ", /* most " + some(1, 9) +
+                   "/1s burst " + some(1, 5);
+        };
+        auto const clients = tree_of(shares(), "patience 0s", "clients");
+        auto const groups = tree_of(shares(), "patience 0s", "hundreds");
+        route_with_tree both;
+        both.add(clients);
+        both.add(groups, hundreds);
+        test_gate const gate(both.all);
+        // On the same clock.
+        weir::rate_tree_options const alone[] = {*clients.tree, *groups.tree};
+        std::vector<
+            weir::basic_rate_tree<support::test_world::executor, support::test_world::timer>>
+            trees;
+        trees.reserve(2);
+        for (auto const& options : alone)
+            trees.emplace_back(both.context.get_executor(), options);
+        int granted = 0;
+        for (int i = 0; i != 300; ++i) {
+            auto const client =
+                static_cast<std::uint64_t>(random.between(0, 2) * 100 + random.between(0, 3));
+            std::string const names[] = {std::to_string(client), std::to_string(client / 100)};
+            std::vector<weir::permit> permits;
+            bool is_granted = true;
+            for (std::size_t n = 0; n != 2; ++n) {
+                permits.push_back(trees[n].try_enter({names[n]}));
+                is_granted = is_granted && permits.back();
+            }
+            visit const seen(gate, client);
+            BOOST_TEST_REQUIRE(seen.is_in() == is_granted);
+            granted += is_granted;
+            // If both reject it, the gate names either.
+            for (std::size_t n = 0; n != 2; ++n)
+                BOOST_TEST_REQUIRE(
+                    (seen.rejected_by() != both.all[n]->configuration().name || !permits[n]));
+            for (auto& permit : permits)
+                is_granted ? permit.leave() : permit.refund();
+            both.pass(weir::duration(random.between(0, 60'000'000)));
+        }
+        BOOST_TEST(granted > 10);
+    });
 }
 
 // A request object may serve for many requests.

@@ -49,9 +49,9 @@ struct test_world {
                 bytes[15 - i] = static_cast<std::uint8_t>(who.client >> 8 * i);
             return bytes;
         }
-        // In a tree each client is a node below the root.
+        // In a tree each client is a node below the root, or each hundred of clients.
         [[nodiscard]] std::vector<std::string> names_of(request_info const& who) const {
-            return {std::to_string(who.client)};
+            return {std::to_string(by_hundred ? who.client / 100 : who.client)};
         }
         static std::uint64_t number_of(std::array<std::uint8_t, 16> const& address) {
             std::uint64_t number = 0;
@@ -59,6 +59,7 @@ struct test_world {
                 number = number << 8 | address[i];
             return number;
         }
+        bool by_hundred = false;
     };
     struct place {
         [[nodiscard]] weir::request of(request_info const& who, weir::amount cost) const {

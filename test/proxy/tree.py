@@ -123,6 +123,24 @@ class Tree(ProxyTest):
         self.assertEqual(self.granted(proxy, "other", "c"), 1)
         self.assertEqual(self.granted(proxy, "other", "d"), 0)
 
+    def test_another_tree_of_the_route_with_another_key(self):
+        # The names of one tree are also names in the other one.
+        regions = ('[[limit]]\nname = "regions"\nkey = "header X-Region"\nqueue = "patience 0s"\n[limit.tree]\n'
+                   '"/" = "60/1h burst 30"\n"/acme" = "2/1h burst 1 most 60/1h burst 2"\n"/*" = "most 60/1h burst 8"\n')
+        proxy = self.start_with(shop(TREE, after=regions))
+
+        def granted(org, user, region, n=9):
+            return self.granted(proxy, org, user, n, f"X-Region: {region}\r\n")
+        self.assertEqual(granted("a", "u", "eu"), 4)       # by its user
+        self.assertEqual(granted("b", "u", "eu", 3), 3)
+        self.assertEqual(granted("b", "v", "eu"), 1)       # by its region, which has 8
+        self.assertEqual(granted("b", "v", "us"), 3)       # the rejected requests took nothing of its user
+        self.assertEqual(granted("a", "u", "us", 5), 0)    # nor these of its region
+        self.assertEqual(granted("c", "u", "acme"), 2)
+        self.assertEqual(granted("acme", "u", "us"), 5)    # 3 + 5 are 8
+        found = proxy.numbers()
+        self.assertEqual([found[name]["granted"] for name in ("tree", "regions")], [18, 18])
+
     def test_a_dry_run_rejects_nothing(self):
         proxy = self.start_with(shop(TREE, KEY + "dry_run = true\n"))
         self.assertEqual(self.granted(proxy, "other", "a"), 30)

@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(save_the_number_outside_of_a_probe) {
         s.run(1ms);
     }
     BOOST_REQUIRE(s.seats().seats() <= before / 2);
-    BOOST_TEST(restored(saved_numbers(s.seats()), weir::knee_options{})->seats() == before);
+    BOOST_TEST(restored(saved_numbers(s.seats()), weir::knee_options{}).value().seats() == before);
 }
 
 BOOST_AUTO_TEST_CASE(continue_the_start_if_it_is_not_over) {
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(continue_the_start_if_it_is_not_over) {
         for (bool const is_over : {false, true}) {
             auto const latency = options.index() == 3 || !is_over ? 0U : 20'000'000U;
             service_simulation s(options, {.workers = 1'000, .own = 20ms}, variation::none(), 1);
-            s.use(*restored(numbers({33, is_over, latency}), options));
+            s.use(restored(numbers({33, is_over, latency}), options).value());
             amount most = 0;
             for (int i = 0; i != 70 && most <= 33; ++i) {
                 s.run(20ms);
@@ -227,10 +227,10 @@ BOOST_AUTO_TEST_CASE(have_nothing_to_save_before_they_have_learned_anything) {
         BOOST_TEST(saved_numbers(adaptive(options)).empty());
         auto others = options;
         std::visit([](auto& o) { o.seats = 50; }, others);
-        BOOST_TEST(restored({}, options, others)->seats() == 50);
-        BOOST_TEST(bool(*restored({}, options) == adaptive(options)));
+        BOOST_TEST(restored({}, options, others).value().seats() == 50);
+        BOOST_TEST(bool(restored({}, options) == adaptive(options)));
         // A limiter with another initial number has learned it.
-        BOOST_TEST(restored(numbers({60, 1, 0}), options, others)->seats() == 60);
+        BOOST_TEST(restored(numbers({60, 1, 0}), options, others).value().seats() == 60);
     }
 }
 
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(have_a_number_within_their_options) {
         std::visit([](auto& o) { o.min = 30, o.seats = 35, o.max = 40; }, others);
         for (auto const is_over : {0U, 1U}) {
             auto const from = [&](std::uint64_t n) {
-                return restored(numbers({n, is_over, 0}), options, others)->seats();
+                return restored(numbers({n, is_over, 0}), options, others).value().seats();
             };
             BOOST_TEST(from(29) == 30);
             BOOST_TEST(from(30) == 30);
@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(have_a_number_within_their_options) {
             BOOST_TEST(from(1'000) == 40);
         }
         for (auto const& algorithm : all_algorithms)
-            BOOST_TEST(restored(numbers({77, 1, 0}), options, algorithm)->seats() == 77);
+            BOOST_TEST(restored(numbers({77, 1, 0}), options, algorithm).value().seats() == 77);
     }
 }
 
