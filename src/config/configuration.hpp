@@ -7,6 +7,7 @@
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
+#include "bandwidth.hpp"
 #include "listener.hpp"
 #include "tool/network.hpp"
 #include "tool/trouble.hpp"
@@ -188,6 +189,8 @@ struct limit {
     bool is_unlimited = false;  // only the keys of `overrides` are limited; `rule` has their kind
     // Replaces `rule`, which then is the bucket of its root. Each part of `key` is a level.
     std::optional<weir::rate_tree_options> tree;
+    // Replaces `rule`: it limits bytes, not requests. See `configuration::bandwidths`.
+    std::optional<config::bandwidth> bandwidth;
 
     std::vector<key_part> key;  // empty: one limiter for all requests
     int v4_prefix = 32;         // clients that share this many leading address bits share a key
@@ -370,6 +373,8 @@ struct route {
     bool check = false;                        // it matches only checks, and responds 204
     std::optional<config::body> body;  // of this response; empty: one of `bodies`, or a line
     std::vector<std::string> limits;   // by name; a request gets permits from all or none
+    // By name; bytes of requests, responses and upgraded connections get permits from all.
+    std::vector<std::string> bandwidths;
     std::vector<std::pair<std::string, weir::amount>> costs;  // by limit; replaces its `cost`
     std::optional<weir::duration> upstream_timeout;
     // The bytes of a body that the proxy reads before it asks for a seat.
@@ -440,6 +445,7 @@ struct configuration {
     std::vector<upstream> upstreams;
     std::vector<store> stores;
     std::vector<limit> limits;
+    std::vector<limit> bandwidths;  // the limits with `bandwidth`; their other rules do not matter
     std::vector<route> routes;
     std::vector<body> bodies;
 

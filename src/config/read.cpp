@@ -1,5 +1,6 @@
 #include "read.hpp"
 
+#include "bandwidth.hpp"
 #include "body.hpp"
 #include "http/characters.hpp"
 #include "kinds.hpp"
@@ -130,6 +131,8 @@ private:
     void read_hash(table_reader& t, upstream& u);
     void read_store(table_reader& t);
     void read_limit(table_reader& t);
+    void read_limit_of_bytes(table_reader& t, limit l);
+    void warn_of_memory(table_reader& t, limit const& l, std::string_view rule);
     void read_key(table_reader& t, limit& l);
     void read_overrides(table_reader& t, limit& l);
     void read_weights(table_reader& t, limit& l);
@@ -365,6 +368,8 @@ void file_reader::read_store(table_reader& t) {
 void file_reader::read_limit(table_reader& t) {
     limit l;
     l.name = name_of(t, "limit", limits_);
+    if (t.claim("bandwidth"))
+        return read_limit_of_bytes(t, std::move(l));
     override_rule said;
     bool const has_tree = t.has("tree");
     bool ruled = has_tree ? t.get("rule", said, rule()) : t.require("rule", said, rule());
@@ -395,14 +400,26 @@ void file_reader::read_limit(table_reader& t) {
     if (t.get("store", l.store, text("the name of a store")))
         stores_.use(l.store, t.at("store"), fmt::format("limit `{}`", l.name));
     read_sharing(t, l, ruled && !has_tree);
-    if (!has_tree && !l.key.empty() && most_memory(l) > static_cast<double>(l.max_memory))
+    if (!has_tree)
+        warn_of_memory(t, l, "rule");
+    made_.limits.push_back(std::move(l));
+}
+
+void file_reader::read_limit_of_bytes(table_reader& t, limit l) {
+    read_key(t, l);
+    read_bandwidth(t, l);
+    warn_of_memory(t, l, "bandwidth");
+    made_.bandwidths.push_back(std::move(l));
+}
+
+void file_reader::warn_of_memory(table_reader& t, limit const& l, std::string_view rule) {
+    if (!l.key.empty() && most_memory(l) > static_cast<double>(l.max_memory))
         warnings_.add(
-            t.at("rule"),
+            t.at(rule),
             fmt::format("warning: limit `{}`: {} keys can take about {:.0f} MB; `max_memory` "
                         "({:.0f} MB) ends the tracking of new keys before",
                         l.name, l.max_keys, most_memory(l) / 1e6,
                         static_cast<double>(l.max_memory) / 1e6));
-    made_.limits.push_back(std::move(l));
 }
 
 void file_reader::read_key(table_reader& t, limit& l) {
@@ -583,15 +600,21 @@ void file_reader::read_route(table_reader& t) {
                 t.problem(t.at(key), fmt::format("`{}` requires `upstream`", key));
     t.list("limits", text("the name of a limit"), [&](std::string name, position at) {
         limits_.use(name, at, where);
-        if (std::ranges::find(r.limits, name) != r.limits.end())
+        bool const counts_bytes =
+            std::ranges::find(made_.bandwidths, name, &limit::name) != made_.bandwidths.end();
+        auto& those = counts_bytes ? r.bandwidths : r.limits;
+        if (std::ranges::find(those, name) != those.end())
             t.problem(at, fmt::format("duplicate limit `{}`", name));
+        if (counts_bytes && !t.has("upstream"))
+            t.problem(at,
+                      fmt::format("limit `{}` has `bandwidth`, which requires `upstream`", name));
         if (r.check)
             require_no_end(t, at, name);
-        r.limits.push_back(std::move(name));
+        those.push_back(std::move(name));
     });
-    if (r.limits.size() > route::most_limits)
-        t.problem(t.at("limits"), fmt::format("{} limits; at most {} are allowed", r.limits.size(),
-                                              route::most_limits));
+    if (auto const n = r.limits.size() + r.bandwidths.size(); n > route::most_limits)
+        t.problem(t.at("limits"),
+                  fmt::format("{} limits; at most {} are allowed", n, route::most_limits));
     t.table("cost", [&](table_reader& of) { read_costs(of, r); });
     if (t.get("upstream_path", r.upstream_path, path_of_upstream()) && *r.upstream_path == r.path)
         warnings_.add(t.at("upstream_path"),
@@ -743,6 +766,8 @@ void file_reader::complete() {
     all.upstream = made_.upstreams.front().name;
     for (auto const& l : made_.limits)
         all.limits.push_back(l.name);
+    for (auto const& l : made_.bandwidths)
+        all.bandwidths.push_back(l.name);
     made_.routes.push_back(std::move(all));
 }
 

@@ -57,6 +57,8 @@ public:
         return node ? node->source().begin : at();
     }
     [[nodiscard]] bool has(std::string_view key) const { return table_.contains(key); }
+    /// Returns whether there is a member `key`. It counts as read.
+    [[nodiscard]] bool claim(std::string_view key) { return find(key) != nullptr; }
 
     [[nodiscard]] bool is_empty_list(std::string_view key) const {
         auto const* const list = table_[key].as_array();

@@ -208,7 +208,14 @@ void write(writer& w, limit const& l) {
     limit const by_default;
     w.table("[limit]");
     w.line("name", tool::quoted(l.name));
-    if (!l.tree)
+    if (auto const& b = l.bandwidth) {
+        std::vector<std::string> members;
+        for (auto const& [direction, rate] : {std::pair("up", b->up), {"down", b->down}})
+            if (rate)
+                members.push_back(
+                    fmt::format("{} = {}", direction, tool::quoted(to_string(*rate))));
+        w.line("bandwidth", fmt::format("{{ {} }}", fmt::join(members, ", ")));
+    } else if (!l.tree)
         w.line("rule", tool::quoted(rule_text(l)));
     if (l.key.size() == 1)
         w.line("key", value_text(l.key.front()));
@@ -279,7 +286,9 @@ void write(writer& w, route const& r) {
         w.member("check", r.check, false);
     else
         w.member("respond", r.respond);
-    w.member("limits", r.limits);
+    auto limits = r.limits;
+    limits.insert(limits.end(), r.bandwidths.begin(), r.bandwidths.end());
+    w.member("limits", limits);
     if (!r.costs.empty()) {
         std::vector<std::string> members;
         for (auto const& [name, n] : r.costs)
@@ -337,8 +346,9 @@ std::string write(configuration const& c) {
         w.line("name", tool::quoted(e.name));
         w.line("url", tool::quoted(e.url));
     }
-    for (auto const& l : c.limits)
-        write(w, l);
+    for (auto const& all : {&c.limits, &c.bandwidths})
+        for (auto const& l : *all)
+            write(w, l);
     for (auto const& r : c.routes)
         write(w, r);
     for (auto const& b : c.bodies) {

@@ -38,7 +38,11 @@ using namespace proxy;
 std::string text_of(config::limit const& l) {
     auto const* const seats = std::get_if<weir::seats_options>(&l.rule.options);
     std::string out;
-    if (l.is_unlimited)
+    if (auto const& b = l.bandwidth)
+        out = fmt::format("a bandwidth of {}{}{}", b->up ? to_string(*b->up) + " up" : "",
+                          b->up && b->down ? " and " : "",
+                          b->down ? to_string(*b->down) + " down" : "");
+    else if (l.is_unlimited)
         out = config::unlimited;
     else if (seats)
         out = fmt::format("at most {} concurrent request{}", seats->seats,
@@ -78,6 +82,17 @@ std::vector<config::limit> limits_in_use(config::configuration const& c) {
         if (auto seats = config::seats_of(u); seats && upstreams.contains(u.name))
             found.push_back(std::move(*seats));
     return found;
+}
+
+// The limits of bytes that routes name.
+std::string bandwidths_in_use(config::configuration const& c) {
+    std::string out;
+    for (auto const& l : c.bandwidths)
+        if (std::ranges::any_of(c.routes, [&](config::route const& r) {
+                return std::ranges::find(r.bandwidths, l.name) != r.bandwidths.end();
+            }))
+            out += (out.empty() ? "" : ", ") + text_of(l);
+    return out;
 }
 
 // The routes to an upstream whose requests meet no limit, unless all of them are such routes.
@@ -137,9 +152,14 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
         for (auto const& s : u.servers)
             to.push_back(to_string(s.address));
     auto const limits = limits_in_use(c);
-    auto const in_force = !limits.empty()    ? text_of(limits) + exception_of(c)
-                          : c.limits.empty() ? "no limit; set one with --seats or --rate"
-                                             : "no limit; no route names one";
+    auto const bandwidths = bandwidths_in_use(c);
+    auto in_force = !limits.empty() ? text_of(limits) + exception_of(c) : std::string();
+    if (!bandwidths.empty())
+        in_force += (in_force.empty() ? "" : "; ") + bandwidths;
+    if (in_force.empty())
+        in_force = c.limits.empty() && c.bandwidths.empty()
+                       ? "no limit; set one with --seats or --rate"
+                       : "no limit; no route names one";
     auto const* const admin = proxy.admin_acceptor();
     return fmt::format("weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
                        demo         ? "demo backend (300 ms per request)"

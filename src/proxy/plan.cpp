@@ -60,6 +60,7 @@ plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_sh
     find_servers();
     find_stores();
     find_limits();
+    find_bandwidths();
 }
 
 void plan_maker::find_servers() {
@@ -120,6 +121,50 @@ void plan_maker::find_limits() {
     }
 }
 
+bandwidth_limit const* plan_maker::bandwidth_before(std::string const& name) const {
+    if (!before_)
+        return nullptr;
+    auto const& all = before_->bandwidths;
+    auto const old = std::ranges::find_if(all, [&](bandwidth_limit const& b) {
+        return b.configuration.name == name;
+    });
+    return old == all.end() ? nullptr : &*old;
+}
+
+void plan_maker::find_bandwidths() {
+    for (auto const& c : configuration_.bandwidths) {
+        auto const* const old = bandwidth_before(c.name);
+        auto const find = [&](std::optional<config::byte_rate> const& rate, auto direction) {
+            auto const same = old ? old->*direction : nullptr;
+            if (!rate || (same && same->can_become(c)))
+                return rate ? same : nullptr;
+            return std::make_shared<byte_limit>(executor_, c, *rate);
+        };
+        bandwidths_.push_back({c, find(c.bandwidth->up, &bandwidth_limit::up),
+                               find(c.bandwidth->down, &bandwidth_limit::down)});
+    }
+}
+
+void plan_maker::apply_bandwidths() const {
+    for (auto const& b : bandwidths_) {
+        if (b.up)
+            b.up->configure(b.configuration, *b.configuration.bandwidth->up);
+        if (b.down)
+            b.down->configure(b.configuration, *b.configuration.bandwidth->down);
+    }
+    if (!before_)
+        return;
+    for (auto const& old : before_->bandwidths) {
+        for (auto const direction : {&bandwidth_limit::up, &bandwidth_limit::down}) {
+            bool const stays = std::ranges::any_of(bandwidths_, [&](bandwidth_limit const& b) {
+                return b.configuration.name == old.configuration.name && b.*direction;
+            });
+            if (old.*direction && !stays)
+                (old.*direction)->free();
+        }
+    }
+}
+
 std::vector<net::endpoint> plan_maker::endpoints() const {
     std::vector<net::endpoint> all;
     for (auto const& servers : servers_)
@@ -135,6 +180,7 @@ std::shared_ptr<plan const> plan_maker::make() {
     plan made{.configuration = configuration_,
               .stores = stores_,
               .limits = limits_,
+              .bandwidths = bandwidths_,
               .upstreams = {},
               .routes = routes({}),
               .responses = {},
@@ -148,6 +194,7 @@ std::shared_ptr<plan const> plan_maker::make() {
         limits_[i]->replaced(std::nullopt);  // the rule of the file is in force again
         limits_[i]->keep_record(admin.address && admin.write && why_no_preview(c).empty());
     }
+    apply_bandwidths();
     for (std::size_t i = 0; i != configuration_.upstreams.size(); ++i)
         made.upstreams.push_back(make_upstream_of(i));
     auto& counters = made.responses;
@@ -220,6 +267,18 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
     }
     if (auto const seats = to ? to->seats() : nullptr)
         limits.push_back(seats);
+    route_bandwidth bandwidth;
+    for (auto const& name : c.bandwidths) {
+        auto const& b = *std::ranges::find_if(made.bandwidths, [&](bandwidth_limit const& one) {
+            return one.configuration.name == name;
+        });
+        if (b.up)
+            bandwidth.up.add(b.up);
+        if (b.down)
+            bandwidth.down.add(b.down);
+        auto const& key = b.configuration.key;
+        keys.insert(keys.end(), key.begin(), key.end());
+    }
     gate entrance(limits, c.costs);
     rate_header_writer const headers(entrance.limits(), configuration_.ratelimit_headers);
     auto const name = route_name(c);
@@ -231,6 +290,7 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
             c.upstream_timeout.value_or(configuration_.timeouts.upstream),
             std::move(entrance),
             headers,
+            std::move(bandwidth),
             to,
             response_counter_of(made.responses, name),
             std::move(request_headers),

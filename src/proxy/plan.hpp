@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bandwidth.hpp"
 #include "config/configuration.hpp"
 #include "file_shares.hpp"
 #include "limit.hpp"
@@ -17,12 +18,20 @@
 
 namespace proxy {
 
+/// A limit of bytes of the configuration; null in a direction that it does not limit.
+struct bandwidth_limit {
+    config::limit configuration;
+    std::shared_ptr<byte_limit> up;
+    std::shared_ptr<byte_limit> down;
+};
+
 /// The objects of a configuration, for the requests that arrive while it is in force. A request keeps the plan with
 /// which it began.
 struct plan {
     config::configuration configuration;
     std::map<std::string, store> stores;
     std::vector<std::shared_ptr<limit>> limits;  // in the order of the configuration
+    std::vector<bandwidth_limit> bandwidths;     // the same
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
 
@@ -67,6 +76,9 @@ private:
     void find_servers();
     void find_stores();
     void find_limits();
+    void find_bandwidths();
+    [[nodiscard]] bandwidth_limit const* bandwidth_before(std::string const& name) const;
+    void apply_bandwidths() const;
     [[nodiscard]] std::vector<std::shared_ptr<upstream_server>> servers_before(
         std::string const& of) const;
     [[nodiscard]] std::vector<plan::dismissed_server> dismiss_servers() const;
@@ -89,6 +101,7 @@ private:
     std::vector<moved_server> moved_;
     std::map<std::string, store> stores_;
     std::vector<std::shared_ptr<limit>> limits_;
+    std::vector<bandwidth_limit> bandwidths_;
 };
 
 }  // namespace proxy

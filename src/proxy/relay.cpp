@@ -37,7 +37,9 @@ relay::relay(shared const& s, plan const& p, route const& r, side client, exchan
       x_(x),
       clock_(clock),
       entered_(entered),
-      upgrade_(upgrade) {}
+      upgrade_(upgrade),
+      up_(transfer::start(r.bandwidth.up, entered.who)),
+      down_(transfer::start(r.bandwidth.down, entered.who)) {}
 
 net::task<relayed> relay::run(std::string_view peer, bool is_trusted) {
     auto const& path = route_.configuration.upstream_path;
@@ -125,11 +127,14 @@ net::task<> relay::ask() {
     auto const& request = x_.request;
     reached_ = progress::asked;
     asked_ = net::clock::now();
-    upload_ = request.body.done() ? upload_state::sent : upload_state::sending;
+    // Where bytes are limited, `upload` sends the body from its first byte.
+    bool const later = up_ && !request.first.empty();
+    upload_ = request.body.done() && !later ? upload_state::sent : upload_state::sending;
     {
         http::gather out{x_.out};
         http::body_writer writer(request.head.body);
-        writer.put(out, request.first.data(), request.first.size(), request.body.done());
+        if (!later)
+            writer.put(out, request.first.data(), request.first.size(), request.body.done());
         http::join(out, x_.out);
         // If this fails, the response may still state the reason.
         net::error_code ignored;
@@ -137,7 +142,8 @@ net::task<> relay::ask() {
             net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
             (void)co_await upstream_->send(out);
         }
-        x_.drop_ahead();  // only a request without a body is sent again
+        if (!later)
+            x_.drop_ahead();  // only a request without a body is sent again
     }
     if (upload_ == upload_state::sent) {
         // Other work comes first: an immediate read would be a system call without a result. A relay that is cancelled
@@ -208,6 +214,9 @@ void relay::fail(failure f, http::fault said) noexcept {
         return;
     failure_ = f;
     said_ = said;
+    for (auto* const one : {up_.get(), down_.get()})
+        if (one)
+            one->stop();
 }
 
 // Ends without a response from the upstream: the request cannot be sent completely, or the client disconnected.

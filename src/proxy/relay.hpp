@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bandwidth.hpp"
 #include "counters.hpp"
 #include "date.hpp"
 #include "exchange.hpp"
@@ -15,7 +16,10 @@
 #include "side.hpp"
 #include "upstream.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -46,12 +50,18 @@ public:
     net::task<relayed> run(std::string_view peer, bool is_trusted);
 
 private:
+    static constexpr net::clock::duration no_time_limit = std::chrono::hours(24 * 365);
+
     // The body of the request.
     enum class upload_state : std::uint8_t { sending, sent, unwanted };
 
     [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
-    void abort() override {}
+    // The watchdog closes the connections themselves, which does not end a wait for permits.
+    void abort() override {
+        if (up_ || down_)
+            fail(failure::client_gone);
+    }
 
     net::task<bool> connect();
     net::task<> ask();
@@ -70,6 +80,7 @@ private:
 
     // The request: see relay_request.cpp.
     net::task<> upload();
+    net::task<std::size_t> take_up(std::size_t most);
     void end_upload() noexcept;
 
     // The response: see relay_response.cpp.
@@ -78,6 +89,7 @@ private:
     net::task<bool> pass_on_interim();
     void tell_of_limits();
     net::task<bool> send_answer();
+    net::task<std::size_t> take_down(std::size_t most);
     net::task<> switch_protocols();
     void free_seats() noexcept;
     /// Receives the next part, within the time limit of the upstream, and until `end` if it is set.
@@ -94,6 +106,10 @@ private:
     entry& entered_;
     std::string_view upgrade_;
 
+    // Null without a limit of bytes.
+    std::unique_ptr<transfer> const up_;
+    std::unique_ptr<transfer> const down_;
+
     std::optional<std::uint64_t> key_;  // by which the request has its server
     upstream::visit at_;
     upstream_connection upstream_;
@@ -107,7 +123,8 @@ private:
     http::framing framing_ = http::framing::none;  // of the response, as the client gets it
     bool keep_alive_ = false;
     bool lacks_seat_ = false;
-    bool lasts_ = false;  // longer than a round of the watchdog
+    bool lasts_ = false;           // longer than a round of the watchdog
+    bool client_is_full_ = false;  // it did not accept the last bytes immediately
 };
 
 }  // namespace proxy

@@ -107,13 +107,17 @@ net::task<bool> relay::send_answer() {
     http::body_reader body(x_.answer.body, x_.answer.length);
     http::body_writer writer(framing_);
     for (;;) {
-        auto const piece = body.take(x_.back.data(), x_.back.size());
+        bool const first = reached_ < progress::begun;
+        // Where bytes are limited, the head does not wait for the body.
+        auto const most = !down_ ? x_.back.size() : first ? 0 : co_await take_down(x_.back.size());
+        if (down_ && failure_ != failure::none)
+            co_return false;
+        auto const piece = body.take(x_.back.data(), most);
         if (body.bad()) {
             fail(failure::bad_chunks);
             co_return false;
         }
         http::gather out;
-        bool const first = reached_ < progress::begun;
         if (first)
             out.emplace_back(x_.out);
         writer.put(out, x_.back.data(), piece.body, body.done());
@@ -121,8 +125,11 @@ net::task<bool> relay::send_answer() {
             http::join(out, x_.out);
         reached_ = progress::begun;
         net::error_code ec;
-        if (!out.empty() && !client_.connection.send_now(out, ec))
+        client_is_full_ = !out.empty() && !client_.connection.send_now(out, ec);
+        if (client_is_full_)
             ec = co_await send_to_client(out);
+        if (down_)
+            down_->settle(ec ? 0 : piece.body);
         if (ec) {
             give_up(failure::client_gone);
             co_return false;
@@ -131,6 +138,8 @@ net::task<bool> relay::send_answer() {
         x_.back.consume(piece.used);
         if (body.done())
             co_return true;
+        if (!x_.back.empty())
+            continue;
         ec = co_await receive_answer();
         if (ec) {
             if (ec == asio::error::eof)
@@ -141,6 +150,20 @@ net::task<bool> relay::send_answer() {
             }
         }
     }
+}
+
+// Waits until a part of the body may pass: first for the client's socket, so that a client that does not read holds no
+// permits.
+net::task<std::size_t> relay::take_down(std::size_t most) {
+    if (client_is_full_) {
+        net::time_limit const limit(client_.connection, net::direction::writing, limits_.body);
+        auto const [ec] = co_await client_.connection.wait(net::stream_socket::wait_write);
+        if (ec)
+            give_up(failure::client_gone);
+    }
+    if (failure_ != failure::none)
+        co_return 0;
+    co_return co_await down_->take(most);
 }
 
 net::task<> relay::switch_protocols() {
@@ -159,7 +182,8 @@ net::task<> relay::switch_protocols() {
     if (co_await send_to_client(head))
         co_return give_up(failure::client_gone);
     tunnel through(shared_.dog, client_, {*upstream_, x_.back},
-                   {.idle = how.idle, .leaves = server->leaves(), .drain = configuration_.drain});
+                   {.idle = how.idle, .leaves = server->leaves(), .drain = configuration_.drain},
+                   {.up = up_.get(), .down = down_.get()});
     {
         counted const one(shared_.tunnels);
         co_await through.run();
@@ -180,7 +204,9 @@ net::task<net::error_code> relay::receive_answer(std::optional<net::clock::time_
     // A slow client must not use up the time of the upstream.
     auto const longer = x_.request.body.done() ? net::clock::duration::zero() : limits_.body;
     auto const rest = end ? *end - net::clock::now() : limits_.upstream;
-    net::time_limit const limit(*upstream_, net::direction::reading, rest + longer);
+    bool const counts = !up_ || !up_->waits();  // see `take_up`
+    net::time_limit const limit(
+        *upstream_, net::direction::reading, counts ? rest + longer : no_time_limit);
     auto const [ec, n] = co_await upstream_->receive(x_.back.room());
     x_.back.commit(n);
     if (n > 0 && reached_ < progress::heard)

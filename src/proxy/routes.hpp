@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bandwidth.hpp"
 #include "config/configuration.hpp"
 #include "gate.hpp"
 #include "http/compose.hpp"
@@ -18,6 +19,12 @@
 
 namespace proxy {
 
+/// The limits of the bytes of requests and responses.
+struct route_bandwidth {
+    byte_limits up;
+    byte_limits down;
+};
+
 /// The upstream or response for a request, and the limits that the request must pass.
 struct route {
     config::route configuration;
@@ -25,6 +32,7 @@ struct route {
     weir::duration upstream_timeout;
     gate entrance;
     rate_header_writer rate_headers;
+    route_bandwidth bandwidth;
     std::shared_ptr<upstream> to;  // or `configuration.respond`
     std::shared_ptr<response_counter> responses;
 

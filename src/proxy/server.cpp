@@ -81,6 +81,10 @@ void server::open_log(std::string const& path) {
 void server::note_limits() {
     std::erase_if(limits_, [](auto const& l) { return l.expired(); });
     limits_.insert(limits_.end(), plan_->limits.begin(), plan_->limits.end());
+    for (auto const& b : plan_->bandwidths)
+        for (auto const& one : {b.up, b.down})
+            if (one)
+                limits_.push_back(one->limiter());
 }
 
 void server::run() {

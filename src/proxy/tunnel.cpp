@@ -19,10 +19,10 @@ constexpr std::chrono::seconds silence{1};
 
 }  // namespace
 
-tunnel::tunnel(net::watchdog& dog, side client, side upstream, limits const& l)
+tunnel::tunnel(net::watchdog& dog, side client, side upstream, limits const& l, transfers const& by)
     : limits_(l),
-      up_{.from = client, .to = upstream},
-      down_{.from = upstream, .to = client},
+      up_{.from = client, .to = upstream, .by = by.up},
+      down_{.from = upstream, .to = client, .by = by.down},
       last_(net::clock::now()) {
     dog.add(*this);
 }
@@ -33,7 +33,8 @@ net::task<> tunnel::run() {
 }
 
 net::clock::time_point tunnel::look(net::clock::time_point now) {
-    if (moved_) {
+    bool const is_limited = up_.is_limited_now() || down_.is_limited_now();
+    if (moved_ || is_limited) {
         moved_ = false;
         keeps_memory_ = true;
         last_ = now;
@@ -49,9 +50,9 @@ net::clock::time_point tunnel::look(net::clock::time_point now) {
     }
     // A direction that waits to send reads nothing, so a reset must be looked for.
     for (auto const* const d : {&up_, &down_})
-        if (d->waits && d->from.connection.is_reset())
+        if ((d->waits || d->is_limited_now()) && d->from.connection.is_reset())
             reset();
-    if (up_.waits || down_.waits)
+    if (up_.waits || down_.waits || is_limited)
         return now;
     return keeps_memory_ ? std::min(due, last_ + silence) : due;
 }
@@ -89,14 +90,23 @@ net::task<> tunnel::relay(direction& d) {
 net::task<net::error_code> tunnel::send(direction& d) {
     auto& in = d.from.received;
     while (!in.empty()) {
+        auto most = in.size();
+        if (d.by) {
+            look_soon();
+            most = co_await d.by->take(most);
+            if (stopped_)
+                co_return asio::error::operation_aborted;
+        }
         net::error_code ec;
-        http::gather rest{in.text()};
+        http::gather rest{in.text().substr(0, most)};
         static_cast<void>(d.to.connection.send_now(rest, ec));
         auto const left = rest.empty() ? 0 : rest.front().size();
-        if (left < in.size())
+        if (d.by)
+            d.by->settle(most - left);
+        if (left < most)
             note_move();
-        d.sent += in.size() - left;
-        in.consume(in.size() - left);
+        d.sent += most - left;
+        in.consume(most - left);
         if (!ec && left > 0) {
             d.waits = true;
             look_soon();
@@ -109,12 +119,21 @@ net::task<net::error_code> tunnel::send(direction& d) {
     co_return net::error_code();
 }
 
+void tunnel::stop() noexcept {
+    stopped_ = true;
+    for (auto* const d : {&up_, &down_})
+        if (d->by)
+            d->by->stop();
+}
+
 void tunnel::close() noexcept {
+    stop();
     up_.from.connection.close();
     up_.to.connection.close();
 }
 
 void tunnel::reset() noexcept {
+    stop();
     up_.from.connection.reset();
     up_.to.connection.reset();
 }

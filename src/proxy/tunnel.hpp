@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bandwidth.hpp"
 #include "net/asio.hpp"
 #include "net/watchdog.hpp"
 #include "side.hpp"
@@ -24,7 +25,13 @@ public:
         net::clock::duration drain;       // the tunnel ends this time after `leaves` is seen
     };
 
-    tunnel(net::watchdog& dog, side client, side upstream, limits const& l);
+    /// The limits of bytes from the client and to the client; null without one.
+    struct transfers {
+        transfer* up = nullptr;
+        transfer* down = nullptr;
+    };
+
+    tunnel(net::watchdog& dog, side client, side upstream, limits const& l, transfers const& by);
 
     /// Completes when both directions ended. The caller may close the connections only afterwards.
     net::task<> run();
@@ -36,18 +43,22 @@ private:
     struct direction {
         side from;
         side to;
+        transfer* by = nullptr;  // if its bytes are limited
         std::uint64_t sent = 0;
         bool waits = false;  // until `to` accepts more bytes
+
+        [[nodiscard]] bool is_limited_now() const noexcept { return by && by->waits(); }
     };
 
     [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
-    void abort() override {}  // the watchdog closes the connections themselves
+    void abort() override { stop(); }  // the watchdog closes the connections themselves
 
     net::task<> relay(direction& d);
     net::task<net::error_code> send(direction& d);
     void note_move();
     void give_memory_back() noexcept;
+    void stop() noexcept;
     void close() noexcept;
     void reset() noexcept;
 
@@ -56,6 +67,7 @@ private:
     direction down_;
     bool moved_ = true;  // a byte moved since the last `look`
     bool keeps_memory_ = true;
+    bool stopped_ = false;
     net::clock::time_point last_;
     std::optional<net::clock::time_point> end_;
 };

@@ -246,6 +246,10 @@ local_proxy::~local_proxy() {
     worker_.abort();
     for (auto const& l : plan_->limits)
         l->close();
+    for (auto const& b : plan_->bandwidths)
+        for (auto const& one : {b.up, b.down})
+            if (one)
+                one->free();
     BOOST_CHECK(comes_to_rest());
 }
 

@@ -42,12 +42,16 @@ NEEDS = {
     ("route",): {"upstream": "shop"},
     ("route", "upgrade"): {"to": "websocket"},
     ("route", "body"): {"file": "busy.html"},
+    ("limit", "bandwidth"): {"down": "1MB/s"},
     ("body",): {"status": 404, "file": "busy.html"},
 }
 # The other keys that the table above a table needs, in place of those in NEEDS.
 NEEDS_ABOVE = {("route", "body"): {"respond": 503}}
 # The other tables that a table needs.
-NEEDS_BESIDE = {("listen", "check"): {"clients": {"trusted": "10.0.0.1"}, "route": [{"check": True}]}}
+NEEDS_BESIDE = {
+    ("listen", "check"): {"clients": {"trusted": "10.0.0.1"}, "route": [{"check": True}]},
+    ("limit", "bandwidth"): {"limit": [{"name": "bytes"}]},
+}
 # The other keys that a key needs; None removes a key.
 NEEDS_OF_KEY = {
     ("listen", "proxy_protocol"): {"address": "unix:/a"},
@@ -70,7 +74,7 @@ NEEDS_OF_KEY = {
     ("route", "upstream_path"): {"path": "/api"},
 }
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
-LOOSE = {"rule", "queue", "listen_address", "server_address", "admin_address", "network", "failure_mode", "limit_name"}
+LOOSE = {"rule", "byte_rate", "queue", "listen_address", "server_address", "admin_address", "network", "failure_mode", "limit_name"}
 LOOSE_KEYS = {("route", "upstream"), ("limit", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
               ("route", "body", "file"), ("route", "body", "type"),
               ("store", "url"), ("upstream", "name"), ("limit", "name")}
@@ -192,7 +196,8 @@ class Configuration(unittest.TestCase):
                 document = with_key(path, key.name, None)
                 if key.required:
                     self.reject(document, f"missing `{key.name}`")
-                elif (*path, key.name) not in (("route", "upstream"), ("upstream", "servers"), ("route", "respond"), ("route", "check"), ("limit", "rule"), ("limit", "tree")):
+                elif (*path, key.name) not in (("route", "upstream"), ("upstream", "servers"), ("route", "respond"), ("route", "check"), ("limit", "rule"), ("limit", "tree"),
+                                                  ("limit", "bandwidth", "down")):
                     self.accept(document)
 
     def test_bounds(self):
@@ -255,6 +260,8 @@ class Configuration(unittest.TestCase):
             (("limit",), {"rule": None}), (("limit",), {"key": "client", "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
             (("limit",), {"rule": None, "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
             (("limit",), {"rule": None, "key": "client", "when_full": "share", "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
+            (("limit",), {"bandwidth": {"down": "1MB/s"}}), (("limit",), {"rule": None, "bandwidth": {}}),
+            (("limit",), {"rule": None, "bandwidth": {"down": "1MB/s"}, "dry_run": True}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
         ):

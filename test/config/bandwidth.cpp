@@ -1,0 +1,143 @@
+#include "config/bandwidth.hpp"
+
+#include "config/configuration.hpp"
+#include "config/read.hpp"
+#include "config/write.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Files of this folder are compiled together.
+namespace limits_of_bytes {
+namespace {
+
+std::string file(std::string_view limit, std::string_view route = "") {
+    return fmt::format("[[upstream]]\nname = \"a\"\nservers = [\"127.0.0.1:1\"]\n[[limit]]\nname = "
+                       "\"bytes\"\n{}\n{}",
+                       limit, route);
+}
+
+std::string problem_of(std::string const& text) {
+    try {
+        static_cast<void>(config::read(text, "f"));
+    } catch (config::bad_configuration const& wrong) {
+        return wrong.what();
+    }
+    return "";
+}
+
+bool is_refused(std::string_view limit, std::string_view why, std::string_view route = "") {
+    auto const problem = problem_of(file(limit, route));
+    bool const told = problem.find(why) != problem.npos;
+    if (!told)
+        BOOST_TEST_MESSAGE(problem);
+    return told;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(bandwidth)
+
+BOOST_AUTO_TEST_CASE(has_units_and_a_burst_of_50_ms) {
+    struct line {
+        std::string_view text;
+        weir::amount per_second;
+        weir::amount burst;
+        std::string_view again;
+    };
+    for (auto const& l :
+         {line{"10MB/s", 10'000'000, 500'000, "10MB/s"},
+          {"10MB/s burst 1MB", 10'000'000, 1'000'000, "10MB/s burst 1MB"},
+          {"10MB/s burst 500kB", 10'000'000, 500'000, "10MB/s"},
+          {"1B/s", 1, 16'384, "1B/s"},
+          {"100kB/s", 100'000, 16'384, "100kB/s"},
+          {"1500kB/s burst 1B", 1'500'000, 1, "1500kB/s burst 1B"},
+          {"512KiB/s", 524'288, 26'214, "512KiB/s"},
+          {"3MiB/s burst 1GiB", 3'145'728, 1'073'741'824, "3MiB/s burst 1GiB"},
+          {"2GB/s", 2'000'000'000, 100'000'000, "2GB/s"},
+          {"1000GB/s", 1'000'000'000'000, 50'000'000'000, "1000GB/s"}}) {
+        auto const made = config::byte_rate_of(l.text);
+        BOOST_REQUIRE(made.has_value());
+        BOOST_TEST(made->per_second == l.per_second);
+        BOOST_TEST(made->burst == l.burst);
+        BOOST_TEST(to_string(*made) == l.again);
+    }
+    for (std::string_view const wrong :
+         {"", "10", "10MB", "MB/s", "10 MB/s", "10mb/s", "0MB/s", "-1MB/s", "1.5MB/s", "1001GB/s",
+          "1MB/s burst", "1MB/s burst 0B", "1MB/s burst 1MB/s", "1MB/s burst 2000GB",
+          "1MB/s  burst 1MB", "1MB/min", "99999999999999999999B/s", "1MB/s burst 1MB burst 1MB"})
+        BOOST_TEST(!config::byte_rate_of(wrong).has_value(), wrong);
+}
+
+BOOST_AUTO_TEST_CASE(is_written_as_it_is_read) {
+    auto const text =
+        file("key = 'client'\nmax_keys = 7\nbandwidth = { up = '1MB/s burst 1kB', "
+             "down = '10MB/s' }",
+             "[[limit]]\nname = \"r\"\nrule = \"1/1s\"\n[[route]]\nupstream = "
+             "\"a\"\nlimits = [\"bytes\", \"r\"]");
+    auto const once = config::read(text, "f");
+    BOOST_TEST(once.warnings.empty());
+    auto const written = config::write(once);
+    auto const twice = config::read(written, "f");
+    BOOST_TEST(config::write(twice) == written);
+    for (auto const* const c : {&once, &twice}) {
+        BOOST_REQUIRE(c->bandwidths.size() == 1u);
+        auto const& l = c->bandwidths.front();
+        BOOST_TEST(l.name == "bytes");
+        BOOST_TEST(l.max_keys == 7);
+        BOOST_TEST(l.key.size() == 1u);
+        BOOST_REQUIRE((l.bandwidth && l.bandwidth->up && l.bandwidth->down));
+        BOOST_TEST((*l.bandwidth->up == config::byte_rate{1'000'000, 1'000}));
+        BOOST_TEST((*l.bandwidth->down == config::byte_rate{10'000'000, 500'000}));
+        BOOST_REQUIRE(c->limits.size() == 1u);
+        BOOST_TEST(c->limits.front().name == "r");
+        BOOST_TEST(c->routes.front().limits == std::vector<std::string>{"r"});
+        BOOST_TEST(c->routes.front().bandwidths == std::vector<std::string>{"bytes"});
+    }
+}
+
+BOOST_AUTO_TEST_CASE(is_of_the_default_route) {
+    auto const c = config::read(file("bandwidth = { up = '1MB/s' }"), "f");
+    BOOST_TEST(c.routes.front().bandwidths == std::vector<std::string>{"bytes"});
+    BOOST_TEST(!c.bandwidths.front().bandwidth->down);
+}
+
+BOOST_AUTO_TEST_CASE(excludes_what_counts_requests) {
+    std::string const right = "bandwidth = { down = '1MB/s' }\n";
+    for (std::string_view const other :
+         {"rule = '1/1s'", "engine = 'x'", "cost = 5", "estimate = 5", "count = 401",
+          "overrides = { a = '1/1s' }", "when_full = 'reject'", "queue = 'patience 1s'",
+          "priority = 'P'", "weights = { a = 1 }", "dry_run = true", "store = 's'",
+          "tree = { \"/\" = '1/1s' }"}) {
+        auto const key = other.substr(0, other.find(' '));
+        auto const problem = problem_of(file("key = 'client'\n" + right + std::string(other)));
+        BOOST_TEST(problem.find(fmt::format("`bandwidth` and `{}` exclude each other", key)) !=
+                       problem.npos,
+                   problem);
+        BOOST_TEST(problem.find('\n') == problem.npos, problem);  // one sentence
+    }
+    BOOST_TEST(is_refused(right + "shared_as = 'x'", "`shared_as` requires `store`"));
+    BOOST_TEST(is_refused(right + "max_keys = 5", "`max_keys` requires a `key`"));
+    BOOST_TEST(is_refused("bandwidth = {}", "missing `up`"));
+    BOOST_TEST(is_refused("bandwidth = '1MB/s'", "must be a table"));
+    BOOST_TEST(is_refused("bandwidth = { down = 5 }", "must be a rate of bytes"));
+    BOOST_TEST(is_refused("bandwidth = { both = '1MB/s' }", "both"));
+}
+
+BOOST_AUTO_TEST_CASE(requires_an_upstream) {
+    std::string const right = "bandwidth = { down = '1MB/s' }\n";
+    constexpr std::string_view why = "limit `bytes` has `bandwidth`, which requires `upstream`";
+    BOOST_TEST(is_refused(right, why, "[[route]]\nrespond = 200\nlimits = 'bytes'"));
+    BOOST_TEST(is_refused(right, why, "[[route]]\ncheck = true\nlimits = 'bytes'"));
+    BOOST_TEST(is_refused(right, "duplicate limit `bytes`",
+                          "[[route]]\nupstream = 'a'\nlimits = ['bytes', 'bytes']"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace limits_of_bytes
