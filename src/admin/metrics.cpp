@@ -83,6 +83,37 @@ void add_limits(weir::metrics_writer& out, state const& s) {
         &limit_state::max_memory);
 }
 
+void add_bandwidths(weir::metrics_writer& out, state const& s) {
+    auto const each = [&](auto add) {
+        for (auto const& b : s.bandwidths)
+            add(b, [&](auto value) {
+                out.add(value, {{"limit", b.name}, {"direction", b.direction}});
+            });
+    };
+    out.family("weir_bandwidth_info", "Rate and key of each limit of bytes.", metric::gauge);
+    for (auto const& b : s.bandwidths)
+        out.add(1.0, {{"limit", b.name},
+                      {"direction", b.direction},
+                      {"rate", b.rate},
+                      {"key", b.key.empty() ? "total" : b.key}});
+    out.family("weir_bandwidth_bytes_total", "Bytes that passed.", metric::counter);
+    each([](bandwidth_state const& b, auto add) { add(b.bytes); });
+    out.family("weir_bandwidth_wait_seconds_total", "Time that transfers waited.", metric::counter);
+    each([](bandwidth_state const& b, auto add) { add(tool::seconds(b.waited)); });
+    out.family("weir_bandwidth_waiting", "Transfers waiting.", metric::gauge);
+    each([](bandwidth_state const& b, auto add) { add(b.waiting); });
+    out.family("weir_bandwidth_keys", "Keys tracked.", metric::gauge);
+    each([](bandwidth_state const& b, auto add) {
+        if (b.keys)
+            add(*b.keys);
+    });
+    out.family("weir_bandwidth_max_keys", "Most keys that a limit tracks.", metric::gauge);
+    each([](bandwidth_state const& b, auto add) {
+        if (b.max_keys)
+            add(*b.max_keys);
+    });
+}
+
 void add_stores(weir::metrics_writer& out, state const& s) {
     auto const each = [&](auto add) {
         for (auto const& l : s.limits)
@@ -148,6 +179,7 @@ std::string to_metrics(state const& s) {
     add_proxy(out, s);
     add_routes(out, s);
     add_limits(out, s);
+    add_bandwidths(out, s);
     add_stores(out, s);
     add_upstreams(out, s);
     return std::move(out).text();

@@ -115,6 +115,19 @@ struct limit_state : weir::limit_metrics {
     }
 };
 
+/// One direction of a limit of bytes. A limit with a key shows the sum over all keys.
+struct bandwidth_state {
+    std::string name;
+    std::string direction;  // `up` or `down`
+    std::string rate;
+    std::string key;            // empty: one bandwidth for all
+    std::uint64_t bytes = 0;    // that passed
+    weir::duration waited{};    // the sum of the waits of transfers
+    std::uint64_t waiting = 0;  // transfers that wait now
+    std::optional<std::uint64_t> keys;
+    std::optional<std::uint64_t> max_keys;
+};
+
 /// A histogram of durations: one range ends at each of `ends`, and the last range has no end.
 struct latency {
     static constexpr std::array<std::chrono::microseconds, 14> ends{
@@ -204,6 +217,7 @@ struct state {
     std::uint64_t log_lines_dropped = 0;
     std::vector<route_state> routes;
     std::vector<limit_state> limits;
+    std::vector<bandwidth_state> bandwidths;
     std::vector<upstream_state> upstreams;
     std::string bottleneck;  // a sentence that names the current bottleneck
 };

@@ -115,6 +115,20 @@ void add(tool::json& out, limit_state const& l) {
     out.end();
 }
 
+void add(tool::json& out, bandwidth_state const& b) {
+    out.begin()
+        .member("name", b.name)
+        .member("direction", b.direction)
+        .member("rate", b.rate)
+        .member("key", b.key.empty() ? "total" : b.key)
+        .member("bytes", b.bytes)
+        .member("waited_total", tool::seconds(b.waited))
+        .member("waiting", b.waiting);
+    if (b.keys && b.max_keys)
+        out.member("keys", *b.keys).member("max_keys", *b.max_keys);
+    out.end();
+}
+
 double mean(latency const& l) {
     auto const n = l.count();
     return n == 0 ? 0.0 : tool::seconds(l.total) / static_cast<double>(n);
@@ -188,6 +202,9 @@ std::string to_json(state const& s) {
     out.end(']').name("limits").begin('[');
     for (auto const& l : s.limits)
         add(out, l);
+    out.end(']').name("bandwidths").begin('[');
+    for (auto const& b : s.bandwidths)
+        add(out, b);
     out.end(']').name("upstreams").begin('[');
     for (auto const& u : s.upstreams)
         add(out, u);

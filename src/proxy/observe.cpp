@@ -79,6 +79,25 @@ admin::limit_state state_of(limit const& l, bool writable) {
     return out;
 }
 
+admin::bandwidth_state state_of(byte_limit const& b, std::string direction) {
+    auto const& l = *b.limiter();
+    auto const& c = l.configuration();
+    auto const stats = l.stats();
+    admin::bandwidth_state out;
+    out.name = c.name;
+    out.direction = std::move(direction);
+    out.rate = to_string(b.rate());
+    out.key = key_of(c);
+    out.bytes = b.passed();
+    out.waited = stats.waited_total + stats.rejected_waited_total;
+    out.waiting = stats.waiting;
+    if (auto const keys = l.keys()) {
+        out.keys = keys->count;
+        out.max_keys = static_cast<std::uint64_t>(c.max_keys);
+    }
+    return out;
+}
+
 void tell_of_rule(limit const& l, std::string_view how, weir::limiter_config const& before,
                   std::string const& client) {
     tool::say(tool::level::info,
@@ -117,6 +136,12 @@ admin::state state_of(plan const& p) {
     s.writable = p.configuration.admin.write;
     for (auto const& l : p.limits)
         s.limits.push_back(state_of(*l, s.writable));
+    for (auto const& b : p.bandwidths) {
+        if (b.up)
+            s.bandwidths.push_back(state_of(*b.up, "up"));
+        if (b.down)
+            s.bandwidths.push_back(state_of(*b.down, "down"));
+    }
     for (auto const& u : p.upstreams) {
         if (auto const seats = u->seats()) {
             s.limits.push_back(state_of(*seats, false));

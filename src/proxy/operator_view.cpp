@@ -119,7 +119,12 @@ void operator_view::go_on() {
 // Reports a limit that tracks almost all the keys that it may track, or whose keys take almost all of its memory: each
 // of its shards is full at another time.
 void operator_view::watch_keys() {
-    for (auto const& l : of_.plan->limits) {
+    auto all = of_.plan->limits;
+    for (auto const& b : of_.plan->bandwidths)
+        for (auto const& one : {b.up, b.down})
+            if (one)
+                all.push_back(one->limiter());
+    for (auto const& l : all) {
         auto const now = l->keys().value_or(limiting::tracked_keys());
         auto const& c = l->configuration();
         auto const keys = static_cast<double>(now.count) / static_cast<double>(c.max_keys);

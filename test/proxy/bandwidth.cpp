@@ -1,4 +1,6 @@
+#include "admin/stats.hpp"
 #include "local_proxy.hpp"
+#include "proxy/observe.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -419,6 +421,39 @@ BOOST_AUTO_TEST_CASE(that_vanishes_by_a_reload_frees_its_transfers) {
     p.reload(route(""));
     p.settle();
     BOOST_TEST(body_of(other) == 100'000u);
+}
+
+BOOST_AUTO_TEST_CASE(is_told) {
+    a_proxy p(route("'bytes'") +
+              limit("bytes", "down = '10kB/s burst 2kB', up = '1MB/s'", "key = 'client'"));
+    auto client = p.ask_for(get());
+    p.pass(1s);
+    auto const s = proxy::state_of(p.plan());
+    BOOST_TEST(s.limits.empty());
+    BOOST_REQUIRE(s.bandwidths.size() == 2u);
+    BOOST_TEST(s.bandwidths[0].direction == "up");
+    BOOST_TEST(s.bandwidths[0].bytes == 0u);
+    BOOST_TEST(s.bandwidths[0].waiting == 0u);
+    auto const& down = s.bandwidths[1];
+    BOOST_TEST(down.name == "bytes");
+    BOOST_TEST(down.direction == "down");
+    BOOST_TEST(down.rate == "10kB/s burst 2kB");
+    BOOST_TEST(down.key == "client");
+    BOOST_TEST(down.bytes == body_of(client));
+    BOOST_TEST(down.waiting == 1u);
+    BOOST_TEST((down.waited > 700ms && down.waited <= 1s));
+    BOOST_TEST(down.keys.value_or(0) == 1u);
+    auto const text = to_metrics(s);
+    for (auto const& line :
+         {fmt::format("weir_bandwidth_bytes_total{{limit=\"bytes\",direction=\"down\"}} {}\n",
+                      down.bytes),
+          std::string("weir_bandwidth_waiting{limit=\"bytes\",direction=\"down\"} 1\n"),
+          std::string("weir_bandwidth_keys{limit=\"bytes\",direction=\"down\"} 1\n"),
+          std::string("weir_bandwidth_info{limit=\"bytes\",direction=\"up\",rate=\"1MB/"
+                      "s\",key=\"client\"} 1\n")})
+        BOOST_TEST(text.find(line) != text.npos, line);
+    BOOST_TEST(to_json(s).find("\"direction\":\"down\",\"rate\":\"10kB/s burst 2kB\"") !=
+               std::string::npos);
 }
 
 // ---- Upgraded connections

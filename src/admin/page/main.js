@@ -41,6 +41,7 @@ function begin() {
   makeSignals();
   makeLimitsHead();
   $('servers').replaceChildren(headOf(SERVER_COLUMNS));
+  $('bandwidths').replaceChildren(headOf(BANDWIDTH_COLUMNS));
 }
 
 function render() {
@@ -53,6 +54,13 @@ function render() {
     () => new ServerRow(),
     $('servers')
   );
+  updateRows(
+    bandwidthRows,
+    new Map(stats.bandwidths.map(b => [`${b.name}\n${b.direction}`, b])),
+    () => new BandwidthRow(),
+    $('bandwidths')
+  );
+  $('bandwidths-part').hidden = !stats.bandwidths.length;
   arrange(false);
   renderNow();
   for (const svg of $('signals').querySelectorAll('svg')) svg.plot.draw();
