@@ -55,7 +55,7 @@ void tree_oracle::judge_enter(call& c, time_point now, bool took) {
     auto const ready = ready_at(leaf, r.n, now);
     bool const too_late = ready != weir::unknown && ready > deadline;
     if (rejection == errc::deadline_unreachable &&
-        (!too_late || (permits_.waits_elsewhere(leaf) && !is_paused(now))))
+        (!too_late || (knows_turns_ && permits_.waits_elsewhere(leaf) && !is_paused(now))))
         violated(invariant::verdict,
                  name(r) + " is rejected, though it could be granted before its deadline");
     if (too_late && knows_time)
@@ -112,7 +112,7 @@ void tree_oracle::check_retry(request const& r, time_point ready, time_point now
     bool const is_alone = !permits_.waits(leaf) && !permits_.waits_elsewhere(leaf);
     // Of requests in one leaf, the time of a newcomer that replaces another one is known if it is now.
     bool const is_now = told == duration(0) && ready == now;
-    if (permits_.waits_elsewhere(leaf) && told && !is_now && !is_paused(now))
+    if (knows_turns_ && permits_.waits_elsewhere(leaf) && told && !is_now && !is_paused(now))
         violated(invariant::verdict,
                  name(r) + " has a retry time, which depends on requests of other leaves");
     if (ready == weir::unknown)
@@ -156,7 +156,7 @@ void tree_oracle::judge_try(call& c, time_point now, bool took) {
     if (c.what == charge || (c.what == enter_at_once && *c.expected == errc::no_permit))
         return;
     count(*c.expected);
-    if (*c.expected != errc::no_permit || is_paused(now))
+    if (*c.expected != errc::no_permit || is_paused(now) || !knows_turns_)
         return;
     if (permits_.waits_elsewhere(leaf)) {
         c.retry_in = weir::forever;

@@ -74,7 +74,8 @@ private:
     std::vector<names> paths_;
     int help_;
     tree_permits permits_;
-    // After a change of options it is not specified which of several waiting leaves is first.
+    // After a change of options it is not specified which of several waiting leaves is first. A call may also know the
+    // time of a request that waits alone, until the waiting requests were examined again.
     bool knows_turns_ = true;
     std::vector<request*> waiting_;  // in order of arrival
     std::size_t waited_before_ = 0;  // this section
