@@ -34,10 +34,15 @@ struct tree_line : scheduled_line<any_queue> {
     tree_line(queue_options const& queueing, policy::tree_node n, std::uint64_t w)
         : scheduled_line<any_queue>(queueing), leaf(n), word(w) {}
 
+    void erase(operation& op) noexcept {
+        scheduled_line<any_queue>::erase(op);
+        is_stated = false;
+    }
+
     policy::tree_node leaf;
-    std::uint64_t word;  // see `tree_keys`
-    bool is_settled =
-        true;  // false after permits were taken, until the first request is known again
+    std::uint64_t word;      // see `tree_keys`
+    bool is_settled = true;  // false after permits were taken, until the event ends
+    bool is_stated = true;   // false after a request left, until the turns know the first request
 };
 
 /// The slots of a limiter by a tree of rates, with the contract of `one_slot`: one for each leaf. Their states depend on
@@ -73,12 +78,14 @@ public:
         [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
             if (!at_ || ahead != 0 || n > capacity_ || (line_ && !line_->is_settled))
                 return unknown;
+            if (line_ && !line_->is_stated)
+                all_->state_first(*line_, now);
             return n == 0 ? now : all_->turns_.ready_at(*at_, n, now);
         }
         ticket take(amount n, time_point now) const noexcept {
             if (line_)
                 line_->is_settled = false;
-            ++all_->taken_;
+            ++all_->progress_;
             return at_ ? all_->turns_.take(*at_, n, now) : ticket();
         }
         bool leave(amount, ticket, time_point) const noexcept { return false; }
@@ -185,10 +192,9 @@ public:
     template <class Next>
     void rest(line_type& l, time_point now, Next next) noexcept {
         bool const is_used = keys_.node_of(l.word).has_value();
-        auto const first = l.first(now);
         l.is_settled = true;
         if (is_used)
-            turns_.wait(l.leaf, first.count, first.held, now);
+            state_first(l, now);
         if (!l.is_idle())
             return this->schedule(l, next(l));
         auto const at_end = this->remove(l);
@@ -205,10 +211,10 @@ public:
     void each_turn(time_point now, int& budget, F f) noexcept {
         for (std::optional<node> last; budget > 0; --budget) {
             auto const next = turns_.next(now);
-            if (!next || (next == last && taken_ == 0))
+            if (!next || (next == last && progress_ == 0))
                 return;
             last = next;
-            taken_ = 0;
+            progress_ = 0;
             f(*keys_.of(*next).line);
         }
     }
@@ -345,6 +351,13 @@ private:
         s.policy_.line_ = const_cast<keys&>(keys_).of(at).line;
         return s;
     }
+    // Only for a leaf that the options have.
+    void state_first(line_type& l, time_point now) noexcept {
+        auto const first = l.first(now);
+        turns_.wait(l.leaf, first.count, first.held, now);
+        progress_ += l.is_stated ? 0 : 1;
+        l.is_stated = true;
+    }
     void count_permits(std::uint64_t word, int more) noexcept {
         if (auto const at = keys_.node_of(word))
             keys_.of(*at).permits += static_cast<std::uint32_t>(more);
@@ -352,7 +365,7 @@ private:
 
     policy::rate_tree_turns turns_;
     keys keys_;
-    int taken_ = 0;
+    int progress_ = 0;  // of `each_turn`: takes, and requests that have left
     std::uint64_t changes_ = 0;
 };
 
