@@ -84,15 +84,17 @@ void tree_oracle::judge_enter(call& c, time_point now, bool took) {
     grant_in_turn(now);
 }
 
-// The oldest requests of a full line make way for a newcomer.
+// The oldest requests of a full line make way for a newcomer. After that, others may be found to be too late.
 void tree_oracle::evict_for(request const& newcomer, call& c, time_point now) {
     auto const leaf = find(newcomer.key).node;
+    auto const too_late = static_cast<std::size_t>(std::ranges::count(left_late_, leaf));
     for (auto* r : waiting_) {
         if (!makes_way(*r))
             continue;
         if (c.what != enter || r == &newcomer || find(r->key).node != leaf ||
             permits_.first(leaf) != r->number || queueing_.full != weir::when_full::evict_oldest ||
-            permits_.number_waiting(leaf) <= static_cast<std::size_t>(queueing_.max_waiting))
+            permits_.number_waiting(leaf) + too_late <=
+                static_cast<std::size_t>(queueing_.max_waiting))
             violated(invariant::verdict, name(*r) + " is dropped without a reason");
         rejected(*r, now);
         permits_.erase(leaf, r->number);

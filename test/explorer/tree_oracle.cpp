@@ -170,11 +170,14 @@ void tree_oracle::configured(weir::rate_tree_options const& options, time_point 
 
 // Checks which requests have left in this section, and why. A request that makes way for a newcomer leaves later.
 void tree_oracle::look_at_the_lines(call& c, time_point now) {
+    left_late_.clear();
     for (auto* r : waiting_) {
         if (in_line(*r) || r->op->granted || makes_way(*r))
             continue;
         removed(*r, c, now);
         rejected(*r, now);
+        if (r->error == errc::timed_out)
+            left_late_.push_back(find(r->key).node);
         permits_.erase(find(r->key).node, r->number);
     }
     std::erase_if(waiting_, [](request const* r) { return r->is != request::state::waiting; });

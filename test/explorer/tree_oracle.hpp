@@ -79,6 +79,8 @@ private:
     bool knows_turns_ = true;
     std::vector<request*> waiting_;  // in order of arrival
     std::size_t waited_before_ = 0;  // this section
+    std::vector<std::size_t>
+        left_late_;  // leaves, one for each request that timed out in this section
     std::map<request const*, ticket> tickets_;
     std::uint64_t last_number_ = 0;
     time_point pause_ends_ = time_point::min();
