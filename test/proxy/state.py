@@ -7,7 +7,8 @@ import stat
 import tempfile
 import time
 
-from support import Client, Proxy, ProxyTest, main, wait_until
+from admin_support import limit_of
+from support import Client, Proxy, ProxyTest, in_parallel, main, wait_until
 
 LIMITS = """
 [[limit]]
@@ -171,6 +172,32 @@ class State(ProxyTest):
         self.assertEqual(self.said(proxy), about + "1 limits and 1 keys continue\n")
         self.assertEqual(self.granted(proxy, "/hour/x"), 4)
         self.assertEqual(self.granted(proxy, "/all/x"), 9)
+
+    def test_adaptive_seats_continue_with_their_number(self):
+        def config(seats, both="4 aimd min 1 max 60 slow_start 0 samples 5 & 1000/24h bucket burst 900"):
+            return ('[admin]\naddress = "127.0.0.1:0"\n' + self.config(
+                f'[[limit]]\nname = "seats"\nrule = "{seats}"\n[[limit]]\nname = "both"\nrule = "{both}"\n'))
+
+        def seats(proxy):
+            return [limit_of(proxy, name)["capacity"] for name in ("seats", "both")]
+
+        def work(_):
+            with Client(proxy.port) as client:
+                for _ in range(20):
+                    client.ask("/sleep/5")
+
+        proxy = self.start_with(config("4 aimd min 1 max 50 slow_start 0 samples 5"))
+        self.assertEqual(seats(proxy), [4, 4])
+        in_parallel(16, work)
+        learned = seats(proxy)
+        self.assertGreater(min(learned), 8)
+        proxy.stop()
+        proxy = self.start_with(config("4 aimd min 1 max 50 slow_start 0 samples 5"))
+        self.assertEqual(self.said(proxy), f"weir-proxy: state file `{self.file}`: 2 limits and 0 keys continue\n")
+        self.assertEqual(seats(proxy), learned)
+        proxy.stop()
+        proxy = self.start_with(config("6 aimd min 6 max 7"))
+        self.assertEqual(seats(proxy), [7, learned[1]])
 
     def test_overrides_continue(self):
         limits = LIMITS.replace('key = "client"\n', 'key = "client"\noverrides = { "127.0.0.1" = "6/1h", "10.0.0.0/8" = "8/1h" }\n')
