@@ -197,14 +197,16 @@ public:
     void resume(joint& before, time_point now, bool same) {
         std::size_t i = 0;
         each([&]<class Policy>(Policy& p) {
-            std::size_t j = 0;
-            before.each([&]<class Other>(Other& other) {
-                if constexpr (savable_policy<Policy> && std::is_same_v<Policy, Other>) {
-                    if (i == j)
-                        p.resume(other, now, same);
-                }
-                ++j;
-            });
+            if constexpr (savable_policy<Policy>) {
+                std::size_t j = 0;
+                before.each([&]<class Other>(Other& other) {
+                    if constexpr (std::is_same_v<Policy, Other>) {
+                        if (i == j)
+                            p.resume(other, now, same);
+                    }
+                    ++j;
+                });
+            }
             ++i;
         });
     }
