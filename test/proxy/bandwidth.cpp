@@ -250,6 +250,21 @@ BOOST_AUTO_TEST_CASE(keeps_a_chunked_body_whole) {
     BOOST_TEST(p.ask(client, support::get) == 200u);
 }
 
+BOOST_AUTO_TEST_CASE(counts_no_framing) {
+    a_proxy p(shared("down = '10kB/s burst 1kB'"));
+    p.upstream.answer = [](auto const&) {
+        std::string text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for (int i = 0; i != 3'000; ++i)
+            text += "1\r\nc\r\n";
+        return support::reply{text + "0\r\n\r\n"};
+    };
+    auto client = p.ask_for(get());
+    p.pass(150ms);
+    BOOST_TEST(p.down().passed() <= 2'500u);
+    p.pass(200ms);  // 3,000 bytes, and at most a portion in which the bytes of the framing wait
+    BOOST_TEST(p.down().passed() == 3'000u);
+}
+
 BOOST_AUTO_TEST_CASE(that_ends_with_the_connection_loses_nothing) {
     a_proxy p(shared("down = '10kB/s burst 2kB'"));
     p.upstream.answer = [](auto const&) {
@@ -292,11 +307,11 @@ BOOST_AUTO_TEST_CASE(of_a_request_that_is_answered_early_ends_with_it) {
     server.send(ok("early").text);
     p.settle();
     BOOST_TEST(client.take().ends_with("early"));
-    p.pass(1s);
     p.upstream.answer = [](auto const&) { return ok("later"); };
     auto const before = p.upstream.connections.size();
     client.send("GET /next HTTP/1.1\r\nHost: test\r\n\r\n");
     p.settle();
+    BOOST_TEST((!client.look().empty() || client.ended()));  // it waits for nothing
     if (!client.look().empty()) {
         BOOST_TEST(client.take().ends_with("later"));
         BOOST_REQUIRE(p.upstream.connections.size() == before + 1);  // the other one is spoilt
@@ -372,6 +387,18 @@ BOOST_AUTO_TEST_CASE(of_a_client_that_leaves_is_left_at_once) {
     BOOST_TEST(p.up().limiter()->stats().waiting == 0u);
     // The requests that were given up do not count as requests that want bytes.
     BOOST_TEST(p.down().quantum(0) == 10);
+}
+
+BOOST_AUTO_TEST_CASE(of_several_limits_is_left_at_once) {
+    a_proxy p(route("'one', 'two'") + limit("one", "down = '10B/s burst 10B'", "key = 'client'") +
+              limit("two", "down = '10B/s burst 10B'"));
+    auto client = p.ask_for(get());
+    p.pass(500ms);
+    client.close();
+    p.pass(too_late);
+    BOOST_TEST(p.upstream.open() == 0u);
+    for (auto const& b : p.plan().bandwidths)
+        BOOST_TEST(b.down->limiter()->stats().waiting == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(lasts_through_a_drain) {
