@@ -90,8 +90,8 @@ struct entry {
 /// A request passes the limits in this order:
 /// 1. Limits that can be chained form one chain. A request gets permits from all of them or none, and holds none while
 ///    it waits.
-/// 2. Other limits follow one by one: limits whose queue has another order than `fifo`, then limits of a store. The
-///    request keeps its permits while it waits. If one of these limits rejects it, the gate refunds its permits.
+/// 2. Other limits follow one by one: limits with the order `lifo`, `adaptive_lifo` or `codel`, then limits of a store.
+///    The request keeps its permits while it waits. If one of these limits rejects it, the gate refunds its permits.
 /// 3. Dry runs decide last, when all other limits have granted the request. They never delay it.
 ///
 /// A limit with a cost takes as many permits as the request costs, or an estimate until that is known: see `settle`.
@@ -355,7 +355,7 @@ private:
         weir::basic_any_chain<typename World::executor, usual_limits> chain;
         for (std::size_t i = 0; i != chained_; ++i)
             if (!e.at[i].is_unlimited)
-                chain.add(limits_[i]->link(e.at[i]));
+                chain.add(limits_[i]->link(e.who, e.at[i]));
         return chain;
     }
     [[nodiscard]] bool try_chain(entry_type& e) const {

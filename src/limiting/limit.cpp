@@ -8,16 +8,21 @@
 namespace limiting {
 namespace {
 
-// Chains need `fifo`, and `fair` must know the clients of all its requests, so neither order can be set or left.
+bool suits_chains(weir::queue_order order) {
+    using enum weir::queue_order;
+    return order == fifo || order == priority || order == fair;
+}
+
+// A limit stays in its chain or outside, and `fair` must know the clients of all its requests.
 bool may_change_order(weir::queue_order before, weir::queue_order after) {
     using enum weir::queue_order;
-    return (before == fifo) == (after == fifo) && (before == fair) == (after == fair);
+    return suits_chains(before) == suits_chains(after) && (before == fair) == (after == fair);
 }
 
 }  // namespace
 
 bool can_be_chained(config::limit const& c) {
-    return c.store.empty() && c.queue.order == weir::queue_order::fifo;
+    return c.store.empty() && suits_chains(c.queue.order);
 }
 
 std::uint32_t node_of(weir::policy::tree_plan const& plan, path_names const& names) {

@@ -60,7 +60,7 @@ namespace limiting {
 [[nodiscard]] std::uint32_t node_of(weir::policy::tree_plan const& plan, path_names const& names);
 
 /// Whether a limit can be part of a chain. A limit of a store cannot, because a store cannot decide under a lock. A
-/// limit with another order than `fifo` cannot, because a chain grants requests in arrival order.
+/// limit with the order `lifo`, `adaptive_lifo` or `codel` cannot, because they do not order or drop waiting chains.
 [[nodiscard]] bool can_be_chained(config::limit const& c);
 
 /// Whether a limit with the configuration `before` can be reconfigured to `after`.
@@ -119,8 +119,8 @@ public:
     /// Enters, and waits for up to `patience`. `at` is as for `try_enter`.
     virtual void async_enter(request_info const& who, selected const& at, weir::duration patience,
                              handler h) = 0;
-    /// The limit as a member of a chain. `at` is as for `try_enter`. Precondition: `is_chained()`.
-    [[nodiscard]] virtual link_type link(selected const& at) const = 0;
+    /// The limit as a member of a chain, for a request. `at` is as for `try_enter`. Precondition: `is_chained()`.
+    [[nodiscard]] virtual link_type link(request_info const& who, selected const& at) const = 0;
     /// Rejects all waiting requests and all later ones.
     virtual void close() noexcept = 0;
     /// The states to save; none for a limit of a store. Call it on the thread that configures.
@@ -200,8 +200,9 @@ public:
                      typename base::handler h) override {
         limiter_.async_enter(place_.of(who, at.cost), patience, std::move(h));
     }
-    typename base::link_type link(selected const& at) const override {
-        return at.cost == 1 ? link_ : typename base::link_type(limiter_.with(at.cost));
+    typename base::link_type link(request_info const& who, selected const& at) const override {
+        auto const wanted = place_.of(who, at.cost);
+        return wanted == weir::request() ? link_ : typename base::link_type(limiter_.with(wanted));
     }
     void close() noexcept override { limiter_.close(); }
     std::vector<saved_part> saved_parts() override {
@@ -261,8 +262,8 @@ public:
                      typename base::handler h) override {
         of(at).async_enter(at.key, place_.of(who, at.cost), patience, std::move(h));
     }
-    typename base::link_type link(selected const& at) const override {
-        return of(at).with(at.key, at.cost);
+    typename base::link_type link(request_info const& who, selected const& at) const override {
+        return of(at).with(at.key, place_.of(who, at.cost));
     }
     void close() noexcept override {
         for (auto const& one : all())

@@ -43,8 +43,8 @@ public:
                      typename base::handler h) override {
         tree_.async_enter(path(at), place_.of(who, at.cost), patience, std::move(h));
     }
-    typename base::link_type link(selected const& at) const override {
-        return tree_.with(path(at), at.cost);
+    typename base::link_type link(request_info const& who, selected const& at) const override {
+        return tree_.with(path(at), place_.of(who, at.cost));
     }
     void close() noexcept override { tree_.close(); }
     std::vector<saved_part> saved_parts() override {

@@ -17,15 +17,16 @@ using limiting::can_become;
 namespace {
 
 // Does not compile with another number of members: a new member needs a row in the table of `each_member`.
-constexpr std::size_t members = 22;
+constexpr std::size_t members = 23;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys, max_memory,
                  when_full, overrides, queue, priority, weights, dry_run, cost, count, store,
-                 shared_as, prefetch, timeout, on_failure] = l;
-    static_assert(std::tuple_size_v<decltype(std::tie(
-                      name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys,
-                      max_memory, when_full, overrides, queue, priority, weights, dry_run, cost,
-                      count, store, shared_as, prefetch, timeout, on_failure))> == members);
+                 shared_as, prefetch, timeout, on_failure, bandwidth] = l;
+    static_assert(
+        std::tuple_size_v<decltype(std::tie(
+            name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys, max_memory,
+            when_full, overrides, queue, priority, weights, dry_run, cost, count, store, shared_as,
+            prefetch, timeout, on_failure, bandwidth))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -79,6 +80,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
         {"prefetch", after::goes_on, [](limit& l) { l.prefetch = 5; }},
         {"timeout", after::goes_on, [](limit& l) { l.timeout = 1s; }},
         {"on_failure", after::goes_on, [](limit& l) { l.on_failure = weir::fail_open(); }},
+        {"bandwidth", after::goes_on, [](limit& l) { l.bandwidth.emplace(); }},
     }};
     std::set<std::string> names;
     for (auto const& one : changes) {
@@ -109,11 +111,11 @@ BOOST_AUTO_TEST_CASE(keeps_its_kind) {
     BOOST_TEST(!can_become(of("10/1s & 100/1min"), of("10/1s & 100/1min & 1000/1h")));
 }
 
-// A queue with another order than `fifo` cannot be part of a chain, and `fair` needs the clients of all its requests.
-BOOST_AUTO_TEST_CASE(may_change_its_order_except_to_or_from_fifo_and_fair) {
+// A queue of some orders cannot be part of a chain, and `fair` needs the clients of all its requests.
+BOOST_AUTO_TEST_CASE(may_change_its_order_if_it_stays_in_its_chain_and_fair) {
     std::array const orders{"fifo", "lifo", "adaptive_lifo", "codel", "priority", "fair"};
     auto const needs = [](std::string const& order) {
-        return order == "fifo" ? 0 : order == "fair" ? 1 : 2;
+        return order == "fifo" || order == "priority" ? 0 : order == "fair" ? 1 : 2;
     };
     for (std::string const before : orders)
         for (std::string const now : orders)
@@ -124,9 +126,12 @@ BOOST_AUTO_TEST_CASE(may_change_its_order_except_to_or_from_fifo_and_fair) {
             }
 }
 
-BOOST_AUTO_TEST_CASE(can_be_chained_without_a_store_and_with_fifo) {
+BOOST_AUTO_TEST_CASE(can_be_chained_without_a_store_and_with_orders_that_chains_obey) {
     BOOST_TEST(limiting::can_be_chained(of("10/1s")));
-    BOOST_TEST(!limiting::can_be_chained(of("10/1s", "order lifo")));
+    for (auto const* const order : {"order fifo", "order priority", "order fair"})
+        BOOST_TEST(limiting::can_be_chained(of("10/1s", order)));
+    for (auto const* const order : {"order lifo", "order adaptive_lifo", "order codel"})
+        BOOST_TEST(!limiting::can_be_chained(of("10/1s", order)));
     auto tree = of("10/1s");
     tree.tree = weir::rate_tree_options::parse("tree / 10/1s");
     BOOST_TEST(limiting::can_be_chained(tree));

@@ -23,8 +23,8 @@ constexpr auto late = weir::queue_options().tolerance;
 
 struct limits {
     test_limit& add(config::limit const& c) {
-        all.push_back(
-            std::make_shared<test_limit>(context.get_executor(), c, support::test_world::place()));
+        all.push_back(std::make_shared<test_limit>(
+            context.get_executor(), c, support::test_world::place{c.queue.order}));
         return static_cast<test_limit&>(*all.back());
     }
     test_limit& add(std::string const& name, std::string const& rule,
@@ -387,9 +387,9 @@ BOOST_FIXTURE_TEST_CASE(refunds_a_request_that_was_not_forwarded, limits) {
 }
 
 // A report releases only the adaptive seats.
-// A chain grants its requests in arrival order, so a limit with another order must not be a part of it.
+// A limit with classes orders the chains of its requests. They hold no permit of another limit while they wait.
 BOOST_FIXTURE_TEST_CASE(keeps_the_order_of_a_limit_beside_others, limits) {
-    add("rate", "5/60s");
+    auto& rate = add("rate", "5/60s");
     add("classes", "1 seats", "order priority");
     add("seats", "4 seats");
     test_gate const gate(all);
@@ -398,6 +398,7 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_order_of_a_limit_beside_others, limits) {
     visit middle(gate, {.priority = 3});
     visit first(gate, {.priority = 0});
     pass(10ms);
+    BOOST_TEST(in_use(rate) == 1);
     holder.leave();
     pass(10ms);
     BOOST_TEST(first.is_in());
@@ -405,8 +406,30 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_order_of_a_limit_beside_others, limits) {
     pass(10ms);
     BOOST_TEST(middle.is_in());
     BOOST_TEST(last.waits());
+    BOOST_TEST(in_use(rate) == 1);
     pass(2s);
     BOOST_TEST(last.rejected_by() == "classes");
+}
+
+BOOST_FIXTURE_TEST_CASE(lets_clients_take_turns_at_a_limit_beside_others, limits) {
+    auto& rate = add("rate", "9/60s");
+    add("fair", "1 seats", "order fair patience 1min");
+    test_gate const gate(all);
+    visit holder(gate, 1);
+    visit busy(gate, 1);
+    visit busier(gate, 1);
+    visit other(gate, 2);
+    pass(10ms);
+    BOOST_TEST(in_use(rate) == 1);
+    holder.leave();
+    pass(10ms);
+    if (!other.is_in()) {
+        BOOST_TEST_REQUIRE(busy.is_in());
+        busy.leave();
+        pass(10ms);
+    }
+    BOOST_TEST(other.is_in());
+    BOOST_TEST(busier.waits());
 }
 
 // The permits of the other limits come back with the amounts that were taken, wherever the request waited before.

@@ -61,9 +61,17 @@ struct test_world {
         }
         bool by_hundred = false;
     };
+    // A request names what the order of the queue needs.
     struct place {
+        weir::queue_order order = weir::queue_order::fifo;
+
         [[nodiscard]] weir::request of(request_info const& who, weir::amount cost) const {
-            return {cost, {.priority = who.priority}};
+            weir::standing how;
+            if (order == weir::queue_order::priority || order == weir::queue_order::fair)
+                how.priority = who.priority;
+            if (order == weir::queue_order::fair)
+                how.flow = who.client;
+            return {cost, how};
         }
     };
     using hash = weir::key_hash;
