@@ -134,7 +134,7 @@ private:
     void read_limit_of_bytes(table_reader& t, limit l);
     void warn_of_memory(table_reader& t, limit const& l, std::string_view rule);
     void read_key(table_reader& t, limit& l);
-    void read_overrides(table_reader& t, limit& l);
+    void read_overrides(table_reader& t, limit& l, bool has_kind);
     void read_weights(table_reader& t, limit& l);
     void read_cost(table_reader& t, limit& l, bool ruled);
     void read_count(table_reader& t, limit& l, bool ruled);
@@ -376,7 +376,7 @@ void file_reader::read_limit(table_reader& t) {
     l.is_unlimited = ruled && !said;
     l.rule = said.value_or(rule_of("1/1s"));
     read_key(t, l);
-    read_overrides(t, l);
+    read_overrides(t, l, ruled && !l.is_unlimited);
     ruled = read_tree(t, l) || (ruled && !has_tree);
 
     bool const punishes = is_penalty(l.rule);
@@ -466,11 +466,11 @@ void file_reader::read_weights(table_reader& t, limit& l) {
     });
 }
 
-void file_reader::read_overrides(table_reader& t, limit& l) {
+// Without a kind of rule, the first override decides it.
+void file_reader::read_overrides(table_reader& t, limit& l, bool has_kind) {
     bool const by_client = l.key.size() == 1 && has_client(l.key.front());
     bool const by_value = l.key.size() == 1 && l.key.front() != key_part();
     std::int64_t keys = 0;
-    bool has_kind = !l.is_unlimited;
     different_clients different;
     t.table("overrides", [&](table_reader& of) {
         of.all([&](std::string_view key, toml::node const& node) {

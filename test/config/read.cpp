@@ -373,6 +373,10 @@ BOOST_AUTO_TEST_CASE(reports_file_line_column_value_and_expected_values) {
                    .starts_with("weir.toml:3:8: limit `a`: `rule` is `10/1x`, but must be a rule, "
                                 "such as `100/1s`, "
                                 "`100/1s burst 20` or `32 seats`, or `unlimited`: "));
+    // An invalid rule has no kind, so the overrides are not compared with it.
+    BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"5 seat\"\nkey = \"client\"\n"
+                            "[limit.overrides]\n\"10.0.0.1\" = \"9 seats\"\n"))
+                   .starts_with("weir.toml:3:8: limit `a`: `rule` is `5 seat`"));
     BOOST_TEST(problem(with("[clients]\ntrusted = [\"10.0.0.0/8\", \"10.0.0.1/8\"]\n")) ==
                "weir.toml:2:26: clients: `trusted` is `10.0.0.1/8`, but must be a network, such as "
                "10.0.0.0/8 or "
