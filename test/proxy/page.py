@@ -83,7 +83,8 @@ class Page(ProxyTest):
     def config(self, *limits):
         return (f'[admin]\naddress = "127.0.0.1:{self.admin}"\nwrite = true\n'
                 f'[[upstream]]\nname = "shop"\nservers = ["UPSTREAM", "127.0.0.1:{self.unused}"]\n'
-                'health = { every = "50ms", fall = 1 }\n' + "".join(limits))
+                'health = { every = "50ms", fall = 1 }\n' + "".join(limits) +
+                '[[limit]]\nname = "pipe"\nkey = "client"\nbandwidth = { down = "9MB/s" }\n')
 
     @staticmethod
     def limit(name, rule, more="", queue="max_waiting 6 patience 400ms"):
@@ -190,6 +191,9 @@ class Page(ProxyTest):
             self.assertTrue(any(re.search(r"(rejects|delays) requests since \d\d:\d\d:\d\d", s) for s in sentences), sentences)
             self.assertIn(self.run_js("return document.querySelector('tbody[data-limit]').dataset.limit"), ("stove", "each guest"))
             self.pictures("load")
+            pipe = self.run_js("return [...document.querySelectorAll('#bandwidths tbody td')].map(e => e.textContent)")
+            self.assertEqual(pipe[:4], ["pipe", "to clients", "9MB/s", "client"])
+            self.assertRegex(pipe[4], r"^[1-9][\d.]* [kM]?B$")
             self.help()
             self.run_js(OPEN)
             self.pictures("open")
