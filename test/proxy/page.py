@@ -192,7 +192,7 @@ class Page(ProxyTest):
             self.assertIn(self.run_js("return document.querySelector('tbody[data-limit]').dataset.limit"), ("stove", "each guest"))
             self.pictures("load")
             pipe = self.run_js("return [...document.querySelectorAll('#bandwidths tbody td')].map(e => e.textContent)")
-            self.assertEqual(pipe[:4], ["pipe", "to clients", "9MB/s", "client"])
+            self.assertEqual(pipe[:4], ["to clients", "pipe", "9MB/s", "client"])
             self.assertRegex(pipe[4], r"^[1-9][\d.]* [kM]?B$")
             self.help()
             self.run_js(OPEN)

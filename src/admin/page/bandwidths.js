@@ -1,8 +1,8 @@
 // The limits of bytes: a table with a row for each direction.
 
 const BANDWIDTH_COLUMNS = [
+  ['Direction', 'l', 112],
   ['Limit', 'l'],
-  ['Direction', 'l', 94],
   ['Rate', 'l', 200],
   ['Key', 'l', 200],
   ['Passed', '', 120],
@@ -13,14 +13,15 @@ const bandwidthRows = new Map();
 
 class BandwidthRow {
   constructor() {
-    this.cells = BANDWIDTH_COLUMNS.map(([, cls], i) => make('td', {class: i ? cls : 'l p name'}));
+    const classes = ['l p', 'l p name', 'l p', 'l', 'p', 'p', ''];
+    this.cells = classes.map((cls, i) => make('td', {class: cls, ...(i === 5 ? {'data-label': ' waiting'} : {})}));
     this.body = make('tbody', {}, make('tr', {class: 'row'}, ...this.cells));
   }
 
   update(b) {
     const texts = [
-      b.name,
       b.direction === 'up' ? 'from clients' : 'to clients',
+      b.name,
       b.rate,
       b.key,
       size(b.bytes),
