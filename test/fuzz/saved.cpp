@@ -4,6 +4,8 @@
 #include <weir/saved_state.hpp>
 #include <weir/saved_tree.hpp>
 
+#include "support/saved_format.hpp"
+
 #include <boost/asio/io_context.hpp>
 
 #include <array>
@@ -25,33 +27,9 @@ void require(bool is_so) {
         std::abort();
 }
 
-std::uint32_t checksum(std::string_view bytes) {
-    auto sum = ~std::uint32_t{};
-    for (char const c : bytes) {
-        sum ^= static_cast<unsigned char>(c);
-        for (int bit = 0; bit != 8; ++bit)
-            sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78U : 0);
-    }
-    return ~sum;
-}
-
-void append(std::string& to, std::uint64_t n, int size) {
-    for (; size != 0; --size, n >>= 8)
-        to.push_back(static_cast<char>(static_cast<unsigned char>(n)));
-}
-
+// Small blocks, so that records span several.
 std::string file_of(std::string_view records) {
-    std::string file("WEIRSTAT\x01\x00", 10);
-    append(file, 0, 8);
-    append(file, checksum(file), 4);
-    while (!records.empty()) {
-        auto const part = records.substr(0, 50);
-        append(file, part.size(), 4);
-        append(file, checksum(part), 4);
-        file += part;
-        records.remove_prefix(part.size());
-    }
-    return file;
+    return support::saved::file_with(records, 0, 50);
 }
 
 std::chrono::system_clock::time_point wall() noexcept {

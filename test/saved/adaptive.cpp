@@ -13,6 +13,7 @@
 
 #include "support/random.hpp"
 #include "support/saved_files.hpp"
+#include "support/saved_format.hpp"
 #include "support/service_simulation.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -87,19 +88,6 @@ amount seats_of(std::initializer_list<std::uint64_t> values, adaptive_options co
     return seats ? seats->seats() : 0;
 }
 
-std::uint32_t checksum(std::string_view bytes) {
-    auto sum = ~std::uint32_t{};
-    for (char const c : bytes) {
-        sum ^= static_cast<unsigned char>(c);
-        for (int bit = 0; bit != 8; ++bit)
-            sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78U : 0);
-    }
-    return ~sum;
-}
-void append(std::string& to, std::uint64_t n, int size) {
-    for (; size != 0; --size, n >>= 8)
-        to.push_back(static_cast<char>(static_cast<unsigned char>(n)));
-}
 // A file with a limiter that has these numbers, by the description of the format. Earlier versions wrote such files.
 std::string file_with(std::string_view rule, std::string_view numbers) {
     auto const now =
@@ -114,12 +102,7 @@ std::string file_with(std::string_view rule, std::string_view numbers) {
     std::string records;
     weir::number_writer(records).add_bytes(limiter);
     weir::number_writer(records).add_bytes(std::string_view("\0\1", 2));
-    std::string file("WEIRSTAT\x01\x00", 10);
-    append(file, now, 8);
-    append(file, checksum(file), 4);
-    append(file, records.size(), 4);
-    append(file, checksum(records), 4);
-    return file + records;
+    return support::saved::file_with(records, now);
 }
 
 std::vector<adaptive_options> const all_algorithms{

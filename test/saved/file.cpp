@@ -5,6 +5,7 @@
 
 #include "support/allocations.hpp"
 #include "support/random.hpp"
+#include "support/saved_format.hpp"
 #include "support/wall_clock.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -167,18 +168,8 @@ BOOST_AUTO_TEST_CASE(is_refused_with_the_byte_and_the_reason) {
 }
 
 BOOST_AUTO_TEST_CASE(of_another_version_is_refused) {
-    // The header of version 2, with its checksum.
-    std::string header("WEIRSTAT\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00", 18);
-    auto sum = ~std::uint32_t{};
-    for (char const c : header) {
-        sum ^= static_cast<unsigned char>(c);
-        for (int bit = 0; bit != 8; ++bit)
-            sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78U : 0);
-    }
-    sum = ~sum;
-    for (int i = 0; i != 4; ++i)
-        header.push_back(static_cast<char>(static_cast<unsigned char>(sum >> (8 * i))));
-    BOOST_TEST(refusal_of(header) == "byte 8: the version is 2, but this program reads 1");
+    BOOST_TEST(refusal_of(support::saved::header(0, 2)) ==
+               "byte 8: the version is 2, but this program reads 1");
 }
 
 BOOST_AUTO_TEST_CASE(from_the_future_is_refused_after_a_day) {
@@ -224,31 +215,11 @@ BOOST_AUTO_TEST_CASE(is_written_in_small_parts) {
 BOOST_AUTO_TEST_CASE(with_valid_sums_and_wrong_records_is_refused) {
     support::for_each_seed(1, 2'000, [](support::random_source& random) {
         wall::is = 0ns;
-        // Random records in valid blocks: the writer puts them into notes of a file whose other parts are valid.
-        std::string file;
-        {
-            state_writer to([&](std::string_view bytes) { file += bytes; }, wall::read);
-            to.finish();
-        }
-        auto const header = file.substr(0, 22);
         std::string payload;
         for (auto n = random.between(1, 60); n != 0; --n)
             payload.push_back(static_cast<char>(
                 random.one_in(3) ? random.between(-128, 127) : random.between(0, 9)));
-        auto sum = ~std::uint32_t{};
-        for (char const c : payload) {
-            sum ^= static_cast<unsigned char>(c);
-            for (int bit = 0; bit != 8; ++bit)
-                sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78U : 0);
-        }
-        sum = ~sum;
-        auto whole = header;
-        for (int i = 0; i != 4; ++i)
-            whole.push_back(
-                static_cast<char>(static_cast<unsigned char>(payload.size() >> (8 * i))));
-        for (int i = 0; i != 4; ++i)
-            whole.push_back(static_cast<char>(static_cast<unsigned char>(sum >> (8 * i))));
-        whole += payload;
+        auto const whole = support::saved::file_with(payload);
         support::allocation_count const allocations;
         auto const refused = refusal_of(whole);
         BOOST_REQUIRE_LT(allocations(), 100U);

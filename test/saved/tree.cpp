@@ -10,6 +10,7 @@
 #include "support/rate_tree_oracle.hpp"
 #include "support/rate_tree_world.hpp"
 #include "support/saved_files.hpp"
+#include "support/saved_format.hpp"
 
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -378,19 +379,6 @@ namespace {
 // A file with right checksums, whatever its records are.
 std::string file_with(std::string_view rule, std::string_view named,
                       std::vector<std::string> const& keys) {
-    auto const append = [](std::string& to, std::uint64_t n, int size) {
-        for (; size != 0; --size, n >>= 8)
-            to.push_back(static_cast<char>(static_cast<unsigned char>(n)));
-    };
-    auto const checksum = [](std::string_view bytes) {
-        auto sum = ~std::uint32_t{};
-        for (char const c : bytes) {
-            sum ^= static_cast<unsigned char>(c);
-            for (int bit = 0; bit != 8; ++bit)
-                sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78U : 0);
-        }
-        return ~sum;
-    };
     std::string records;
     std::string content("\x02", 1);
     weir::number_writer to(content);
@@ -405,13 +393,7 @@ std::string file_with(std::string_view rule, std::string_view named,
     std::string end("\x00", 1);
     weir::number_writer(end).add(1 + keys.size());
     weir::number_writer(records).add_bytes(end);
-
-    std::string file("WEIRSTAT\x01\x00", 10);
-    append(file, 0, 8);
-    append(file, checksum(file), 4);
-    append(file, records.size(), 4);
-    append(file, checksum(records), 4);
-    return file + records;
+    return support::saved::file_with(records);
 }
 // A path and the numbers of its state.
 std::string node(std::vector<std::string> const& names,
