@@ -64,6 +64,10 @@ on_failure = "open"
 name = "slow"
 rule = "10/1s burst 1"
 queue = "patience 10s"
+[[limit]]
+name = "pipe"
+key = "client"
+bandwidth = { up = "1MB/s", down = "9MB/s" }
 [[upstream]]
 name = "gone"
 servers = "127.0.0.1:UNUSED"
@@ -80,7 +84,7 @@ path = "/gone"
 upstream = "gone"
 [[route]]
 upstream = "shop"
-limits = ["client", "trial", "shared"]
+limits = ["client", "trial", "shared", "pipe"]
 """
 
 
