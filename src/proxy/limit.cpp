@@ -92,7 +92,9 @@ public:
             decided.ec = weir::errc::unavailable;
         co_return decided;
     }
-    link_type link(request_info const&, limiting::selected const&) const override { std::terminate(); }
+    link_type link(request_info const&, limiting::selected const&) const override {
+        std::terminate();
+    }
     void close() noexcept override { limiter_.close(); }
     weir::limiter_stats stats() const override { return limiter_.stats(); }
     weir::snapshot<weir::limiter_stats> snapshot() const override { return limiter_.snapshot(); }
