@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(delays_no_response_without_a_body) {
 BOOST_AUTO_TEST_CASE(keeps_a_chunked_body_whole) {
     a_proxy p(shared("down = '10kB/s burst 2kB', up = '10kB/s burst 2kB'"));
     std::string body;
-    for (int i = 0; i != 300; ++i)
+    for (std::size_t i = 0; i != 300; ++i)
         body += fmt::format("{:x}\r\n{}\r\n", i % 70 + 1, std::string(i % 70 + 1, 'c'));
     body += "0\r\n\r\n";
     std::string received;
