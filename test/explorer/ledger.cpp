@@ -1,5 +1,6 @@
 #include "ledger.hpp"
 
+#include "calendar_ledger.hpp"
 #include "debt_ledger.hpp"
 
 #include <algorithm>
@@ -345,6 +346,8 @@ std::unique_ptr<ledger> ledger::of(policy which, rule in_force, time_point now) 
             return std::make_unique<debt_ledger>(in_force, false, now);
         case policy::smooth_warming_up:
             return std::make_unique<debt_ledger>(in_force, true, now);
+        case policy::calendar_window:
+            return std::make_unique<calendar_ledger>(in_force);
         case policy::any:
             break;  // the ledger of the policy inside
     }

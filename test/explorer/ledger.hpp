@@ -21,7 +21,8 @@ using weir::ticket;
 /// together. fixed_window: at most `limit` in a window; permits beyond that are a debt of the next one. token_bucket,
 /// leaky_bucket: a level that sinks by one in each `time`, and never exceeds `limit`. smooth_bursty, smooth_warming_up:
 /// a debt that sinks by one in each `time`; while there is none, permits are saved at the same rate, up to `limit`. Any
-/// request is granted as soon as there is no debt.
+/// request is granted as soon as there is no debt. calendar_window: at most `limit` in a day, week or month of the wall
+/// clock, as the policy reads it.
 class ledger {
 public:
     ledger(ledger const&) = delete;
@@ -53,6 +54,8 @@ public:
     virtual void unused(std::vector<time_point> const&) {}
     virtual void merged(ticket, ticket, ticket) {}
     virtual void configured(rule next, time_point now) = 0;
+    /// The policy reads the wall clock.
+    virtual void read_clock(time_point) {}
 
     /// Returns a copy, to try possible events.
     [[nodiscard]] virtual std::unique_ptr<ledger> copy() const = 0;

@@ -160,6 +160,10 @@ public:
     void refunded(call& c, amount n, ticket t, time_point now);
     void merged(ticket a, ticket b, ticket both);
     void configured(call& c, rule next, time_point now);
+    void read_clock(time_point now);
+
+    /// The wall clock is set: no event of the limiter, which notices it when it reads the clock.
+    void clock_is_set() noexcept { step_is_unread_ = step_is_unknown_ = true; }
 
     // The events that the queue receives, under the lock.
     void joined(request& r);
@@ -283,7 +287,9 @@ private:
     bool idle_for_newcomer_ = false;   // in this section
     request* fits_ = nullptr;          // the next in the queue, if it fitted
     time_point fits_since_{};
-    amount out_ = 0;  // permits, as granted to callers
+    bool step_is_unread_ = false;   // of the wall clock, since the policy read it last
+    bool step_is_unknown_ = false;  // since the core asked the policy for the next turn
+    amount out_ = 0;                // permits, as granted to callers
     std::uint64_t live_ = 0;
     weir::limiter_stats counted_;
 

@@ -2,6 +2,7 @@
 
 #include <weir/detail/any_queue.hpp>
 #include <weir/policy/any.hpp>
+#include <weir/policy/calendar_window.hpp>
 #include <weir/policy/fixed_window.hpp>
 #include <weir/policy/leaky_bucket.hpp>
 #include <weir/policy/policy.hpp>
@@ -15,6 +16,7 @@
 
 #include "operation.hpp"
 #include "simulation.hpp"
+#include "wall.hpp"
 
 #include <variant>
 
@@ -52,9 +54,11 @@ inline rule rule_of(weir::smooth_warming_up_options const& o) {
     return {.limit = o.warm_up / o.rate.period(), .time = o.rate.period()};
 }
 
-// No scenario has windows of the wall clock.
 inline rule rule_of(weir::calendar_window_options const& o) {
-    return {.limit = o.limit, .time = {}};
+    return {.limit = o.limit,
+            .time = o.unit == weir::calendar_unit::day    ? a_day
+                    : o.unit == weir::calendar_unit::week ? a_week
+                                                          : a_month};
 }
 
 inline rule rule_of(weir::resting_seats_options const& o) {
@@ -91,7 +95,12 @@ inline void follow(rule const& r, weir::fixed_window_options& o) {
 }
 
 inline void follow(rule const& r, weir::calendar_window_options& o) {
-    o.limit = r.limit;
+    o = {.limit = r.limit,
+         .unit = r.time == a_day    ? weir::calendar_unit::day
+                 : r.time == a_week ? weir::calendar_unit::week
+                                    : weir::calendar_unit::month,
+         .zone = wall::zone(),
+         .clock = wall::read};
 }
 
 inline void follow(rule const& r, weir::resting_seats_options& o) {

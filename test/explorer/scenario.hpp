@@ -26,7 +26,9 @@ enum class policy : std::uint8_t {
     smooth_bursty,
     smooth_warming_up,
     any,
+    calendar_window,
 };
+/// The first ones, up to `any`, may be inside an `any`.
 inline constexpr std::array all_policies{
     policy::seats,
     policy::resting_seats,
@@ -37,17 +39,23 @@ inline constexpr std::array all_policies{
     policy::leaky_bucket,
     policy::smooth_bursty,
     policy::smooth_warming_up,
-    policy::any};
+    policy::any,
+    policy::calendar_window};
 
 [[nodiscard]] std::string_view name_of(policy p);
 
 /// The parameters of a policy: `limit` seats that may each be held for `time`, or that rest for `time`, or `limit` in
-/// any `time`, or one in each `time`: into a bucket for `limit`, or with up to `limit` saved.
+/// any `time`, or one in each `time`: into a bucket for `limit`, or with up to `limit` saved; or `limit` in each day, week
+/// or month of the wall clock, for which `time` is one of the constants below.
 struct rule {
     amount limit = 1;
     duration time = weir::forever;
     friend bool operator==(rule const&, rule const&) = default;
 };
+
+inline constexpr duration a_day = std::chrono::days(1);
+inline constexpr duration a_week = std::chrono::weeks(1);
+inline constexpr duration a_month = std::chrono::days(30);
 
 /// One action of a caller.
 struct action {
@@ -75,6 +83,7 @@ struct action {
         configure,    // `change`
         pause,        // all grants, for `time`
         resume,       // ends a pause
+        set_clock,    // the wall clock, forward by `time`, which may be negative
         look,         // at statistics and options
         abandon,      // destroys the limiter object
         end_context,  // destroys the execution context, after its threads have left it
@@ -122,6 +131,7 @@ struct scenario {
     std::uint64_t failure_seed = 0;
     std::vector<std::vector<action>> callers;
     int keys = 1;
+    duration wall_ahead{};  // the wall clock at first, less the limiter's time
 };
 
 /// Returns a random scenario, with at most `max_callers` callers. For `any` the policy inside is random.
@@ -138,6 +148,9 @@ struct scenario {
 
 /// Returns the scenario with pauses: for limiters without chains.
 [[nodiscard]] scenario with_pauses(scenario s);
+
+/// Returns the scenario in which the policy may have a wall clock: in hours, or around a midnight, with steps of the clock.
+[[nodiscard]] scenario with_wall_clock(scenario s);
 
 /// Returns the scenario with an order that depends only on the time of arrival.
 [[nodiscard]] scenario without_groups(scenario s);

@@ -16,6 +16,7 @@ simulation::simulation(scenario const& s, chooser& choices, grain how_fine, bool
       threads(*this, choices, how_fine),
       judge(s, threads.now()),
       stations(static_cast<std::size_t>(cores)),
+      wall_ahead(s.wall_ahead),
       aloud_(aloud),
       failures_(s.post_failures) {
     the_world = this;

@@ -153,6 +153,7 @@ public:
     scheduler threads;
     oracle judge;
     std::vector<station> stations;
+    duration wall_ahead;  // of the limiter's time: the time of day since 1970
 
     // Events of critical sections, and of the end.
     virtual void section_begins(call& c, int core) = 0;

@@ -16,7 +16,7 @@
 namespace explorer {
 
 scenario for_this_world(scenario s) {
-    return with_pauses(with_ranges(with_places(with_shares(std::move(s)))));
+    return with_wall_clock(with_pauses(with_ranges(with_places(with_shares(std::move(s))))));
 }
 
 namespace {
@@ -116,6 +116,8 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
             return play(std::type_identity<weir::policy::smooth_bursty>());
         case policy::smooth_warming_up:
             return play(std::type_identity<weir::policy::smooth_warming_up>());
+        case policy::calendar_window:
+            return play(std::type_identity<weir::policy::calendar_window>());
         case policy::any:
             break;
     }

@@ -185,6 +185,10 @@ private:
                 if constexpr (!has_chains)
                     pause_or_resume(a);
                 return;
+            case set_clock:
+                threads.seen();
+                wall_ahead += a.time;
+                return judge.clock_is_set();
             case look:
                 return with_each_core([this](core& c) { limiter_.look(c); }, kind::other, a);
             case abandon:
