@@ -312,7 +312,7 @@ void chain_oracle::note_call(section const& s) {
         if (!whose.is_chain)
             limiters_[at].line.came_home(whose.how.flow, part.n);
         if (part.used)
-            limiters_[at].book->came_home(part.n, s.now);
+            limiters_[at].book->came_home(part.n, part.taken, s.now);
         else
             limiters_[at].book->refunded(part.n, granted, s.now);
     }

@@ -37,7 +37,7 @@ public:
         saved_ -= used;
         unsaved_[t].insert(permits(unsaved));
     }
-    void merged(ticket a, ticket b, ticket both) override {
+    void merged(ticket a, ticket b, ticket both, amount) override {
         unsaved_[both].insert(unsaved_of(a) + unsaved_of(b));
     }
     void refunded(amount n, ticket t, time_point now) override {

@@ -61,7 +61,7 @@ public:
             if (world.calling().what == call::kind::leave_unused)
                 world.judge.refunded(world.calling(), 1, 0, world.threads.now());
             else
-                world.judge.came_home(world.calling(), 1, world.threads.now());
+                world.judge.came_home(world.calling(), 1, 0, world.threads.now());
         };
         return simulation::current().without_lock(
             owner_, core_, [&] { return word_.can_put_back(); }, put_back);

@@ -20,7 +20,7 @@ public:
         seats_->took(n, t, now);
         log_->took(n, t, now);
     }
-    void came_home(amount n, time_point now) override { seats_->came_home(n, now); }
+    void came_home(amount n, ticket t, time_point now) override { seats_->came_home(n, t, now); }
     void refunded(amount n, ticket t, time_point now) override {
         seats_->refunded(n, t, now);
         log_->refunded(n, t, now);

@@ -136,7 +136,7 @@ void key_oracles::section_begins(call& c) {
         return;
     if (c.what == leave && !leave_is_told_) {
         auto& part = calling(c.key);
-        of(c.key).came_home(part, part.n, world_.threads.now());
+        of(c.key).came_home(part, part.n, 0, world_.threads.now());
     }
 }
 

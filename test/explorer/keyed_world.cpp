@@ -60,13 +60,13 @@ public:
     bool leave(state_type& s, amount n, ticket t) const noexcept
         requires requires(Rule const& r) { r.leave(s, n, t); }
     {
-        hear_leave(s, n);
+        hear_leave(s, n, t);
         return Rule::leave(s, n, t);
     }
     bool leave(state_type& s, amount n, ticket t, time_point now) const noexcept
         requires requires(Rule const& r) { r.leave(s, n, t, now); }
     {
-        hear_leave(s, n);
+        hear_leave(s, n, t);
         static_cast<void>(checked(now));
         return Rule::leave(s, n, t, now);
     }
@@ -80,16 +80,16 @@ public:
     ticket merge(state_type& s, ticket a, ticket b, amount n) const noexcept {
         auto const both = Rule::merge(s, a, b, n);
         simulation::unfailing const ours;
-        oracles().of(key_of(s)).merged(a, b, both);
+        oracles().of(key_of(s)).merged(a, b, both, n);
         return both;
     }
 
 private:
-    static void hear_leave(state_type& s, amount n) {
+    static void hear_leave(state_type& s, amount n, ticket t) {
         simulation::unfailing const ours;
         auto const k = key_of(s);
         simulation::current().say("  key {}: releases {}", k, n);
-        oracles().of(k).came_home(oracles().calling(k), n, oracles().now());
+        oracles().of(k).came_home(oracles().calling(k), n, t, oracles().now());
     }
     static key_oracles& oracles() { return key_oracles::current(); }
     static int key_of(state_type const& s) {

@@ -2,6 +2,7 @@
 
 #include "calendar_ledger.hpp"
 #include "debt_ledger.hpp"
+#include "quota_ledger.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +19,7 @@ public:
     }
     std::optional<amount> in_use() const override { return in_use_; }
     void took(amount n, ticket, time_point) override { in_use_ += n; }
-    void came_home(amount n, time_point) override { in_use_ -= n; }
+    void came_home(amount n, ticket, time_point) override { in_use_ -= n; }
     void refunded(amount n, ticket, time_point) override { in_use_ -= n; }
     void configured(rule next, time_point) override { rule_ = next; }
 
@@ -48,7 +49,7 @@ public:
     std::optional<amount> in_use() const override { return in_use_; }
     void took(amount n, ticket, time_point) override { in_use_ += n; }
     // Of permits beyond the seats the latest rest: at most the greatest `limit` so far.
-    void came_home(amount n, time_point now) override {
+    void came_home(amount n, ticket, time_point now) override {
         in_use_ -= n;
         ends_.insert(ends_.end(), static_cast<std::size_t>(n), {.at = now});
         if (auto const all = std::ssize(ends_); all > most_)
@@ -348,6 +349,8 @@ std::unique_ptr<ledger> ledger::of(policy which, rule in_force, time_point now) 
             return std::make_unique<debt_ledger>(in_force, true, now);
         case policy::calendar_window:
             return std::make_unique<calendar_ledger>(in_force);
+        case policy::server_quota:
+            return std::make_unique<quota_ledger>(in_force);
         case policy::any:
             break;  // the ledger of the policy inside
     }
@@ -361,15 +364,26 @@ std::unique_ptr<ledger> ledger::promise_of(policy which, rule in_force) {
 }
 
 time_point ledger::earliest(amount n, std::vector<amount> const& ahead, time_point now) const {
+    return foresee(n, ahead, now).value_or(weir::unknown);
+}
+
+time_point ledger::no_earlier(amount n, std::vector<amount> const& ahead, time_point now) const {
+    return foresee(n, ahead, now).value_or(now);
+}
+
+// Returns nothing if it is unknown; `now` is then the last time that is known.
+std::optional<time_point> ledger::foresee(amount n, std::vector<amount> ahead,
+                                          time_point& now) const {
     auto const future = copy();
+    ahead.push_back(n);
     for (auto const wanted : ahead) {
         auto const at = wanted > capacity() ? weir::unknown : future->alone(wanted, now);
         if (at == weir::unknown)
-            return weir::unknown;
+            return std::nullopt;
         now = at;
         future->took(wanted, 0, now);
     }
-    return n > capacity() ? weir::unknown : future->alone(n, now);
+    return now;
 }
 
 }  // namespace explorer

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/policy/policy.hpp>
+#include <weir/policy/server_quota.hpp>
 
 #include "scenario.hpp"
 
@@ -11,6 +12,7 @@
 namespace explorer {
 
 using weir::ticket;
+using statement = weir::server_quota_options::statement;
 
 /// A policy by its definition, with the whole history and without regard for speed.
 ///
@@ -22,7 +24,7 @@ using weir::ticket;
 /// leaky_bucket: a level that sinks by one in each `time`, and never exceeds `limit`. smooth_bursty, smooth_warming_up:
 /// a debt that sinks by one in each `time`; while there is none, permits are saved at the same rate, up to `limit`. Any
 /// request is granted as soon as there is no debt. calendar_window: at most `limit` in a day, week or month of the wall
-/// clock, as the policy reads it.
+/// clock, as the policy reads it. server_quota: see quota_ledger.hpp.
 class ledger {
 public:
     ledger(ledger const&) = delete;
@@ -41,21 +43,28 @@ public:
     /// fits, and no other event occurs; `unknown` if that depends on other requests.
     [[nodiscard]] time_point earliest(amount n, std::vector<amount> const& ahead,
                                       time_point now) const;
+    /// Returns a time before which `n` cannot be granted if these requests are granted before: also if that depends on
+    /// other requests.
+    [[nodiscard]] time_point no_earlier(amount n, std::vector<amount> const& ahead,
+                                        time_point now) const;
 
     [[nodiscard]] virtual amount remaining(time_point now) const = 0;
     /// The number of permits in use, if they are released.
     [[nodiscard]] virtual std::optional<amount> in_use() const { return {}; }
 
     virtual void took(amount n, ticket t, time_point now) = 0;
-    virtual void came_home(amount, time_point) {}
+    virtual void came_home(amount, ticket, time_point) {}
     /// A refund as the policies define it: permits of the ticket are returned first, then perhaps other permits.
     virtual void refunded(amount n, ticket t, time_point now) = 0;
     /// The facts of a refund: exactly these permits were not used.
     virtual void unused(std::vector<time_point> const&) {}
-    virtual void merged(ticket, ticket, ticket) {}
+    /// Ticket `both` stands for all permits of `a` and for `n` of `b`.
+    virtual void merged(ticket, ticket, ticket, amount) {}
     virtual void configured(rule next, time_point now) = 0;
     /// The policy reads the wall clock.
     virtual void read_clock(time_point) {}
+    /// A server states its quota.
+    virtual void stated(statement const&, time_point) {}
 
     /// Returns a copy, to try possible events.
     [[nodiscard]] virtual std::unique_ptr<ledger> copy() const = 0;
@@ -66,6 +75,10 @@ protected:
     explicit ledger(rule in_force) : rule_(in_force) {}
 
     rule rule_;
+
+private:
+    [[nodiscard]] std::optional<time_point> foresee(amount n, std::vector<amount> ahead,
+                                                    time_point& now) const;
 };
 
 /// The number of slices of a sliding_window in the explorer.

@@ -41,6 +41,7 @@ bool may_serve(call const& c) {
         case call::kind::cancel_all:
         case call::kind::close:
         case call::kind::configure:
+        case call::kind::state:
         case call::kind::pause:
         case call::kind::resume:
         case call::kind::abandon:
@@ -293,13 +294,15 @@ void oracle::judge_enter(call& c, time_point now) {
     bool const full = callers_waiting() >= static_cast<std::uint64_t>(queueing_.max_waiting);
     bool const evicts = queueing_.full == weir::when_full::evict_oldest && !nobody_waits &&
                         (!order_.groups() || order_.somebody_makes_way(r.asks_for()));
-    auto const ready = earliest(r.n, ahead_of_new(r, full && evicts, now), now);
+    auto const ahead = ahead_of_new(r, full && evicts, now);
+    auto const ready = earliest(r.n, ahead, now);
     bool const said_so = rejection == errc::deadline_unreachable;
     // A seat that rests is not free before the end of its rest, even if the requests ahead have no predictable end.
     auto const at_best = earliest(r.n, {}, now);
     bool const too_late =
         (ready != weir::unknown && ready > deadline) ||
         (said_so && at_best != weir::unknown && at_best > deadline) ||
+        (said_so && no_earlier(r.n, ahead, now) > deadline) ||
         (said_so && is_paused(now) && pause_ends_ > deadline) ||
         (said_so && r.kept && foresees_turns_ && foreseen(r, now) > deadline);
 
@@ -640,6 +643,11 @@ time_point oracle::earliest(amount n, std::vector<amount> const& ahead, time_poi
                : std::max(book_->earliest(n, ahead, pause_ends_), pause_ends_);
 }
 
+time_point oracle::no_earlier(amount n, std::vector<amount> const& ahead, time_point now) const {
+    auto const from = is_paused(now) ? pause_ends_ : now;
+    return from == weir::never ? weir::never : book_->no_earlier(n, ahead, from);
+}
+
 // Returns the turn of `r`, or of a newcomer: each request before it takes as many permits as it may get as soon as its
 // least number fits, or leaves when its patience ends.
 time_point oracle::foreseen(request const& r, time_point now) const {
@@ -802,10 +810,10 @@ void oracle::took(call& c, amount n, ticket t, time_point now) {
         watched_[t] = {.since = now};
 }
 
-void oracle::came_home(call& c, amount n, time_point now) {
+void oracle::came_home(call& c, amount n, ticket t, time_point now) {
     c.home += n;
     order_.came_home(c.how.flow, n);
-    book_->came_home(n, now);
+    book_->came_home(n, t, now);
 }
 
 void oracle::refunded(call& c, amount n, ticket t, time_point now) {
@@ -816,8 +824,8 @@ void oracle::refunded(call& c, amount n, ticket t, time_point now) {
     book_->refunded(n, t, now);
 }
 
-void oracle::merged(ticket a, ticket b, ticket both) {
-    book_->merged(a, b, both);
+void oracle::merged(ticket a, ticket b, ticket both, amount n) {
+    book_->merged(a, b, both, n);
 }
 
 void oracle::configured(call& c, rule next, time_point now) {
@@ -826,6 +834,10 @@ void oracle::configured(call& c, rule next, time_point now) {
     order_.has_seats(book_->capacity());
     if (promise_)
         promise_->configured(next, now);
+}
+
+void oracle::stated(statement const& said, time_point now) {
+    book_->stated(said, now);
 }
 
 void oracle::read_clock(time_point now) {
@@ -933,9 +945,9 @@ void oracle::quiet(quiet_view const& seen) {
             is_asleep(*r, "its deadline was " + text(r->deadline));
         if (seen.now >= order_.must_drop(r->since))
             is_asleep(*r, "it should have been dropped");
-        // Seats are not predictable, and so may become so later.
+        // Permits that are freed by releases are not predictable, and so may become so later.
         if (is_paused(seen.now) && r->deadline < pause_ends_ && policy_ != policy::seats &&
-            policy_ != policy::resting_seats)
+            policy_ != policy::resting_seats && policy_ != policy::server_quota)
             is_asleep(*r, "its patience ends in a pause");
     }
 

@@ -89,6 +89,7 @@ struct call {
         shut_down,
         close,
         configure,
+        state,
         pause,
         resume,
         abandon,
@@ -156,11 +157,12 @@ public:
 
     // The events that the policy receives, under the lock.
     void took(call& c, amount n, ticket t, time_point now);
-    void came_home(call& c, amount n, time_point now);
+    void came_home(call& c, amount n, ticket t, time_point now);
     void refunded(call& c, amount n, ticket t, time_point now);
-    void merged(ticket a, ticket b, ticket both);
+    void merged(ticket a, ticket b, ticket both, amount n);
     void configured(call& c, rule next, time_point now);
     void read_clock(time_point now);
+    void stated(statement const& said, time_point now);
 
     /// The wall clock is set: no event of the limiter, which notices it when it reads the clock.
     void clock_is_set() noexcept { step_is_unread_ = step_is_unknown_ = true; }
@@ -248,6 +250,9 @@ private:
     [[nodiscard]] amount remaining(time_point now) const;
     [[nodiscard]] time_point earliest(amount n, std::vector<amount> const& ahead,
                                       time_point now) const;
+
+    [[nodiscard]] time_point no_earlier(amount n, std::vector<amount> const& ahead,
+                                        time_point now) const;
 
     [[nodiscard]] time_point foreseen(request const& r, time_point now) const;
 

@@ -8,6 +8,7 @@
 #include <weir/policy/policy.hpp>
 #include <weir/policy/resting_seats.hpp>
 #include <weir/policy/seats.hpp>
+#include <weir/policy/server_quota.hpp>
 #include <weir/policy/sliding_log.hpp>
 #include <weir/policy/sliding_window.hpp>
 #include <weir/policy/smooth_bursty.hpp>
@@ -18,6 +19,7 @@
 #include "simulation.hpp"
 #include "wall.hpp"
 
+#include <optional>
 #include <variant>
 
 namespace explorer {
@@ -61,6 +63,10 @@ inline rule rule_of(weir::calendar_window_options const& o) {
                                                           : a_month};
 }
 
+inline rule rule_of(weir::server_quota_options const& o) {
+    return {.limit = o.probes};
+}
+
 inline rule rule_of(weir::resting_seats_options const& o) {
     return {.limit = o.seats, .time = o.rest};
 }
@@ -101,6 +107,10 @@ inline void follow(rule const& r, weir::calendar_window_options& o) {
                                     : weir::calendar_unit::month,
          .zone = wall::zone(),
          .clock = wall::read};
+}
+
+inline void follow(rule const& r, weir::server_quota_options& o) {
+    o.probes = r.limit;
 }
 
 inline void follow(rule const& r, weir::resting_seats_options& o) {
@@ -149,11 +159,16 @@ public:
     using Policy::Policy;
 
     void take_over(overheard& before, time_point now) {
+        auto const said = stated();
         Policy::take_over(before, now);
         simulation::unfailing const ours;
         auto const next = rule_of(this->options());
         world().say("  now: limit {}", next.limit);
         world().judge.configured(world().calling(), next, checked(now));
+        if (said && world().calling().what != call::kind::state)
+            violated(invariant::verdict, "a statement is taken into account again");
+        if (said)
+            world().judge.stated(*said, now);
     }
     ticket take(amount n, time_point now) {
         // Without memory a log keeps a grant for longer. The oracle does not know that.
@@ -168,7 +183,7 @@ public:
         world().say("  releases {}", n);
         {
             simulation::unfailing const ours;
-            world().judge.came_home(world().calling(), n, world().threads.now());
+            world().judge.came_home(world().calling(), n, t, world().threads.now());
         }
         return weir::leave<Policy>(*this, n, t, now);
     }
@@ -184,11 +199,18 @@ public:
     ticket merge(ticket a, ticket b, amount n) noexcept {
         auto const both = Policy::merge(a, b, n);
         simulation::unfailing const ours;
-        world().judge.merged(a, b, both);
+        world().judge.merged(a, b, both, n);
         return both;
     }
 
 private:
+    // The statement in new options, which the policy takes out.
+    [[nodiscard]] std::optional<statement> stated() const {
+        if constexpr (requires(options_type const& o) { o.stated; })
+            return this->options().stated;
+        else
+            return {};
+    }
     static simulation& world() { return simulation::current(); }
 
     ticket unfailing_take(amount n, time_point now) {

@@ -116,6 +116,8 @@ rule some_rule(dice& d, policy which) {
     // With these values the floats of the curves are exact, so no rounding can differ.
     if (which == policy::smooth_bursty || which == policy::smooth_warming_up)
         return {.limit = amount{1} << d.roll(0, 2), .time = duration(1 << d.roll(0, 3))};
+    if (which == policy::server_quota)
+        return {.limit = limit};
     if (which == policy::calendar_window)
         return {.limit = limit, .time = d.one_in(2) ? a_day : d.one_in(2) ? a_week : a_month};
     return {.limit = limit, .time = duration(d.roll(1, 12))};
@@ -203,6 +205,8 @@ std::string_view name_of(policy p) {
             return "any";
         case policy::calendar_window:
             return "calendar_window";
+        case policy::server_quota:
+            return "server_quota";
     }
     return {};
 }
@@ -346,6 +350,45 @@ scenario with_pauses(scenario s) {
     return s;
 }
 
+// Returns the scenario with all times in this unit, which were in nanoseconds. A deadline far beyond the tolerance moves
+// through the wheel more often than a newcomer helps: so no tolerance is 0.
+static scenario in_units(scenario s, duration unit) {
+    auto const grow = [&](duration& t) {
+        if (t != action::unset && t != weir::forever)
+            t *= unit.count();
+    };
+    for (auto& script : s.callers) {
+        for (auto& a : script)
+            grow(a.time);
+    }
+    auto& q = s.queueing;
+    for (auto* const t : {&q.tolerance, &q.target, &q.interval, &q.ageing})
+        *t = std::clamp(*t, duration(1), duration(12)) * (unit.count() / 12);
+    if (auto length = q.patience.length_or(weir::forever); length != weir::forever) {
+        grow(length);
+        q.patience = length;
+    }
+    return s;
+}
+
+scenario with_statements(scenario s) {
+    if (s.which != policy::server_quota)
+        return s;
+    dice d(mix(s.failure_seed, 15));
+    duration const unit = std::chrono::milliseconds(d.one_in(2) ? 500 : d.roll(100, 2000));
+    s = in_units(std::move(s), unit);
+    for (int statements = d.roll(0, 8); statements > 0; --statements) {
+        action a;
+        a.what = kind::state;
+        a.n = d.roll<amount>(0, 4);
+        a.more = d.roll<amount>(0, 1);
+        a.time = d.one_in(12) ? duration(0) : d.roll(1, 12) * unit + duration(d.roll(-1, 1));
+        auto& script = s.callers[d.roll<std::size_t>(0, s.callers.size() - 1)];
+        script.insert(script.begin() + d.roll(0, static_cast<int>(script.size())), a);
+    }
+    return s;
+}
+
 scenario with_wall_clock(scenario s) {
     if (s.which != policy::calendar_window)
         return s;
@@ -353,6 +396,7 @@ scenario with_wall_clock(scenario s) {
     dice d(mix(s.failure_seed, 13));
     bool const in_hours = d.one_in(2);
     duration const unit = in_hours ? duration(hours(1)) : seconds(d.roll(5, 30));
+    s = in_units(std::move(s), unit);
     for (int steps = d.one_in(4) ? 0 : d.roll(1, 4); steps > 0; --steps) {
         action a;
         a.what = kind::set_clock;
@@ -361,24 +405,6 @@ scenario with_wall_clock(scenario s) {
         a.time = (d.one_in(2) ? 1 : -1) * d.roll(1, 12) * length;
         auto& script = s.callers[d.roll<std::size_t>(0, s.callers.size() - 1)];
         script.insert(script.begin() + d.roll(0, static_cast<int>(script.size())), a);
-    }
-    auto const grow = [&](duration& t) {
-        if (t != action::unset && t != weir::forever)
-            t *= unit.count();
-    };
-    for (auto& script : s.callers) {
-        for (auto& a : script) {
-            if (a.what != kind::set_clock)
-                grow(a.time);
-        }
-    }
-    // A deadline far beyond the tolerance moves through the wheel more often than a newcomer helps.
-    auto& q = s.queueing;
-    for (auto* const t : {&q.tolerance, &q.target, &q.interval, &q.ageing})
-        *t = std::clamp(*t, duration(1), duration(12)) * (unit.count() / 12);
-    if (auto length = q.patience.length_or(weir::forever); length != weir::forever) {
-        grow(length);
-        q.patience = length;
     }
     sys_seconds const midnight =
         sys_days(year(2026) / 3 / 24) + days(d.roll(0, 16)) + hours(d.roll(22, 23));
@@ -511,6 +537,9 @@ static std::string without_key(action const& a) {
             return fmt::format("pause for {}", to_text(a.time));
         case kind::resume:
             return "resume";
+        case kind::state:
+            return fmt::format("the server states {} for {}{}{}", a.n, to_text(a.time),
+                               a.more == 0 ? "" : ", and counts the oldest permit", failing);
         case kind::set_clock:
             return fmt::format("set the wall clock forward by {}", to_text(a.time));
         case kind::look:

@@ -27,6 +27,7 @@ enum class policy : std::uint8_t {
     smooth_warming_up,
     any,
     calendar_window,
+    server_quota,
 };
 /// The first ones, up to `any`, may be inside an `any`.
 inline constexpr std::array all_policies{
@@ -40,13 +41,15 @@ inline constexpr std::array all_policies{
     policy::smooth_bursty,
     policy::smooth_warming_up,
     policy::any,
-    policy::calendar_window};
+    policy::calendar_window,
+    policy::server_quota};
 
 [[nodiscard]] std::string_view name_of(policy p);
 
 /// The parameters of a policy: `limit` seats that may each be held for `time`, or that rest for `time`, or `limit` in
 /// any `time`, or one in each `time`: into a bucket for `limit`, or with up to `limit` saved; or `limit` in each day, week
-/// or month of the wall clock, for which `time` is one of the constants below.
+/// or month of the wall clock, for which `time` is one of the constants below; or `limit` at a time while a server's quota
+/// is unknown.
 struct rule {
     amount limit = 1;
     duration time = weir::forever;
@@ -60,29 +63,30 @@ inline constexpr duration a_month = std::chrono::days(30);
 /// One action of a caller.
 struct action {
     enum class kind : std::uint8_t {
-        enter,        // `n`, with patience `time`; continues when it is completed
-        reserve,      // a reservation of `n`, with patience `time`; replaces the one that it has
-        use,          // waits in that reservation
-        take_up,      // the permit of that reservation, if it was granted
-        give_back,    // that reservation
-        try_enter,    // `n`
-        charge,       // `n`
-        hold,         // sleeps for `time`
-        leave,        // with its oldest permit
-        refund,       // its oldest permit, unused
-        settle,       // its oldest permit, at `n`
-        split,        // its oldest permit, in two
-        merge,        // all its permits into one
-        cancel,       // the operation for which caller `whom` waits
-        unlink,       // its own cancellation: it can no longer be cancelled
-        cancel_all,   //
-        shut_down,    // rejects newcomers
-        close,        //
-        drain,        // continues when it is completed
-        watch,        // for a permit that is overdue; continues when it is completed
-        configure,    // `change`
-        pause,        // all grants, for `time`
-        resume,       // ends a pause
+        enter,       // `n`, with patience `time`; continues when it is completed
+        reserve,     // a reservation of `n`, with patience `time`; replaces the one that it has
+        use,         // waits in that reservation
+        take_up,     // the permit of that reservation, if it was granted
+        give_back,   // that reservation
+        try_enter,   // `n`
+        charge,      // `n`
+        hold,        // sleeps for `time`
+        leave,       // with its oldest permit
+        refund,      // its oldest permit, unused
+        settle,      // its oldest permit, at `n`
+        split,       // its oldest permit, in two
+        merge,       // all its permits into one
+        cancel,      // the operation for which caller `whom` waits
+        unlink,      // its own cancellation: it can no longer be cancelled
+        cancel_all,  //
+        shut_down,   // rejects newcomers
+        close,       //
+        drain,       // continues when it is completed
+        watch,       // for a permit that is overdue; continues when it is completed
+        configure,   // `change`
+        pause,       // all grants, for `time`
+        resume,      // ends a pause
+        state,  // the quota of a server: `n` until `time` from now, with its oldest permit counted if `more` is not 0
         set_clock,    // the wall clock, forward by `time`, which may be negative
         look,         // at statistics and options
         abandon,      // destroys the limiter object
@@ -151,6 +155,9 @@ struct scenario {
 
 /// Returns the scenario in which the policy may have a wall clock: in hours, or around a midnight, with steps of the clock.
 [[nodiscard]] scenario with_wall_clock(scenario s);
+
+/// Returns the scenario in which a server may state its quota, in parts of a second.
+[[nodiscard]] scenario with_statements(scenario s);
 
 /// Returns the scenario with an order that depends only on the time of arrival.
 [[nodiscard]] scenario without_groups(scenario s);

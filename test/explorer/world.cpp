@@ -16,7 +16,8 @@
 namespace explorer {
 
 scenario for_this_world(scenario s) {
-    return with_wall_clock(with_pauses(with_ranges(with_places(with_shares(std::move(s))))));
+    return with_statements(
+        with_wall_clock(with_pauses(with_ranges(with_places(with_shares(std::move(s)))))));
 }
 
 namespace {
@@ -60,6 +61,11 @@ public:
         c.configure([&](auto& options) { follow(a.change, options); });
     }
     static void cancel_key(core& c, int) { c.cancel(); }
+    static void state(core& c, statement const& said)
+        requires requires(options_type& o) { o.stated = said; }
+    {
+        c.configure([&](auto& options) { options.stated = said; });
+    }
     static void look(core& c) {
         static_cast<void>(c.stats());
         static_cast<void>(c.options());
@@ -118,6 +124,8 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
             return play(std::type_identity<weir::policy::smooth_warming_up>());
         case policy::calendar_window:
             return play(std::type_identity<weir::policy::calendar_window>());
+        case policy::server_quota:
+            return world<plain<weir::policy::server_quota>>({}, s, choices, how_fine, aloud).play();
         case policy::any:
             break;
     }

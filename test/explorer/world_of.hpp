@@ -185,6 +185,10 @@ private:
                 if constexpr (!has_chains)
                     pause_or_resume(a);
                 return;
+            case state:
+                if constexpr (requires(core& c, statement const& said) { Limiter::state(c, said); })
+                    state_quota(me, a);
+                return;
             case set_clock:
                 threads.seen();
                 wall_ahead += a.time;
@@ -742,6 +746,19 @@ private:
             } catch (std::bad_alloc const&) {}
             fail_allocation(0);
         }
+    }
+
+    void state_quota(caller& me, action const& a) {
+        if (!is_usable(0))
+            return;
+        use const here(*this);
+        calls const c(kind::state, 0);
+        auto const counted = a.more == 0 || me.seats.empty() ? 0 : me.seats.front().held.count();
+        fail_allocation(a.allocation);
+        try {
+            Limiter::state(core_at(0), {.remaining = a.n, .reset = a.time, .counted = counted});
+        } catch (std::bad_alloc const&) {}
+        fail_allocation(0);
     }
 
     void pause_or_resume(action const& a) {
