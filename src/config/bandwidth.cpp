@@ -1,7 +1,6 @@
 #include "bandwidth.hpp"
 
 #include "configuration.hpp"
-#include "kinds.hpp"
 #include "table_reader.hpp"
 #include "tool/text.hpp"
 
