@@ -92,8 +92,8 @@ function calmSentence() {
   return `No limit is delaying requests: ${cost}.${near}`;
 }
 
-// The larger rule that would help the worst limit. The proxy finds it from the recent requests, which takes it up to two
-// seconds of one thread.
+// The larger rule that would help the worst limit. The proxy finds it from the recent requests, which takes no longer
+// than a preview.
 const HELP_EVERY = 30000; // ms
 const help = {limit: null, at: 0, text: [], asking: null};
 
