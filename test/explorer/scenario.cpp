@@ -336,9 +336,7 @@ scenario with_ranges(scenario s) {
 
 scenario with_pauses(scenario s) {
     dice d(mix(s.failure_seed, 11));
-    // A calendar is asked as of the end of a pause, and takes the time of the wall clock for the one at that end. So
-    // afterwards its windows differ from the calendar: that is a known defect.
-    if (!d.one_in(3) || s.which == policy::calendar_window)
+    if (!d.one_in(3))
         return s;
     for (int pauses = d.roll(1, 4); pauses > 0; --pauses) {
         action a;

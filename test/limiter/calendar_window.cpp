@@ -1,5 +1,8 @@
+#include <weir/adaptive_seats.hpp>
+#include <weir/any_limiter.hpp>
 #include <weir/calendar_window.hpp>
 #include <weir/chain.hpp>
+#include <weir/policy/all.hpp>
 #include <weir/seats.hpp>
 #include <weir/testing.hpp>
 
@@ -34,6 +37,8 @@ struct set_clock {
 };
 
 using daily = weir::testing::limiter<weir::calendar_window>;
+template <class Policy>
+using limiter_of = weir::basic_limiter<Policy, asio::any_io_executor, weir::testing::timer>;
 
 }  // namespace
 
@@ -102,7 +107,6 @@ BOOST_AUTO_TEST_CASE(notices_a_clock_that_is_set_forward_within_a_minute_of_use)
     BOOST_TEST(third.waiting());
 }
 
-// A paused limiter asks its policy as of the end of the pause.
 BOOST_AUTO_TEST_CASE(begins_a_day_after_a_long_pause_that_was_ended) {
     asio::io_context ctx;
     set_clock::set(22h);
@@ -117,6 +121,61 @@ BOOST_AUTO_TEST_CASE(begins_a_day_after_a_long_pause_that_was_ended) {
     BOOST_TEST(second.waiting());
     run_for(ctx, 1ns);
     BOOST_TEST(second.granted());
+}
+
+// While the limiter is paused, its policy must not take the wall clock for the one at the end of the pause.
+template <class Limiter>
+void use_after_a_pause_over_midnight(asio::io_context& ctx, Limiter& quota) {
+    auto const one = quota.try_enter();
+    quota.pause_until(weir::testing::clock::now() + 12h);
+    visit second(quota), third(quota), late(quota, 1, 13h);
+    run_for(ctx, 12h - 1ns);
+    BOOST_TEST(second.waiting());
+    BOOST_TEST(late.rejected(weir::errc::deadline_unreachable));
+    BOOST_TEST((late.seat().retry_after() == 50h));
+    run_for(ctx, 1ns);
+    BOOST_TEST(second.granted());
+    BOOST_TEST((second.seat().reset_after() == 14h));
+    run_for(ctx, 14h - 1ns);
+    BOOST_TEST(third.waiting());
+    run_for(ctx, 1ns);
+    BOOST_TEST(third.granted());
+}
+
+BOOST_AUTO_TEST_CASE(counts_in_the_day_in_which_a_pause_ends) {
+    asio::io_context ctx;
+    set_clock::set(22h);
+    weir::calendar_window_options const once{.limit = 1, .clock = set_clock::read};
+    daily alone(ctx, once);
+    use_after_a_pause_over_midnight(ctx, alone);
+    set_clock::set(22h);
+    weir::testing::limiter<weir::any_limiter> any(ctx, once);
+    use_after_a_pause_over_midnight(ctx, any);
+    set_clock::set(22h);
+    limiter_of<weir::policy::all<weir::policy::calendar_window, weir::policy::seats>> both(
+        ctx, {once, {.seats = 5}});
+    use_after_a_pause_over_midnight(ctx, both);
+}
+
+// The limiter asks again later for seats that adapt, since time alone does not free them.
+BOOST_AUTO_TEST_CASE(counts_in_the_day_in_which_a_pause_of_busy_seats_ends) {
+    asio::io_context ctx;
+    set_clock::set(22h);
+    limiter_of<weir::policy::all<weir::policy::calendar_window, weir::policy::adaptive>> both(
+        ctx, {{.limit = 2, .clock = set_clock::read},
+              weir::aimd_options{.seats = 1, .min = 1, .max = 1, .slow_start = 0}});
+    auto one = both.try_enter();
+    both.pause_until(weir::testing::clock::now() + 12h);
+    visit second(both);
+    run_for(ctx, 1h);
+    BOOST_TEST(second.waiting());
+    both.resume();
+    run_for(ctx, 2h);
+    one.leave();
+    run_for(ctx, 1ns);
+    BOOST_TEST(second.granted());
+    second.seat().leave();
+    BOOST_TEST(both.stats().remaining == 1);
 }
 
 BOOST_AUTO_TEST_CASE(is_part_of_a_chain) {

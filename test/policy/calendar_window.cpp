@@ -141,6 +141,34 @@ BOOST_AUTO_TEST_CASE(has_no_window_for_a_day_that_the_zone_skips) {
     BOOST_TEST(l.policy.remaining(l.when(change)) == 2);
 }
 
+// Over the night of the 31st, which has 23 hours, with debt. The wall clock is read for the present alone.
+BOOST_AUTO_TEST_CASE(predicts_the_windows_after_a_pause) {
+    limited l(at(2024, 3, 30, 12h), {.limit = 3, .zone = europe()});
+    auto const& p = l.policy;
+    l.policy.take(3, l.when(at(2024, 3, 30, 12h)));
+    auto const first_midnight = l.when(at(2024, 3, 30, 23h));
+    auto const on_31st = l.when(at(2024, 3, 31, 10h));
+    auto const midnight = l.when(at(2024, 3, 31, 22h));
+    auto const on_april_2nd = l.when(at(2024, 4, 2, 10h));
+    auto const now = l.when(at(2024, 3, 30, 15h));
+    wall::readings = 0;
+    BOOST_TEST(p.ready_from(3, 0, now, now + 1h) == first_midnight);
+    BOOST_TEST(p.ready_from(3, 0, now, on_31st) == on_31st);
+    BOOST_TEST(p.ready_from(1, 3, now, on_31st) == midnight);
+    BOOST_TEST(p.ready_from(1, 6, now, on_31st) == midnight + 24h);
+    BOOST_TEST(p.ready_from(3, 0, now, midnight) == midnight);
+    BOOST_TEST(p.ready_from(1, 3, now, midnight - 1ns) == midnight);
+    BOOST_TEST(p.ready_from(1, 3, now, on_april_2nd) == midnight + 48h);
+    BOOST_TEST(wall::readings == 1);
+    l.policy.take(7, now);  // of this debt, the 31st pays 3 and the 1st of April pays 3, too
+    BOOST_TEST(p.ready_from(1, 0, now, on_31st) == midnight + 24h);
+    BOOST_TEST(p.ready_from(2, 0, now, on_april_2nd) == on_april_2nd);
+    BOOST_TEST(p.ready_from(3, 0, now, on_april_2nd) == midnight + 48h);
+    BOOST_TEST(p.ready_from(2, 0, now, midnight + 25h) == midnight + 25h);
+    BOOST_TEST(p.ready_from(3, 0, now, midnight + 23h) == midnight + 48h);
+    BOOST_TEST(p.ready_from(3, 0, now, weir::never - 1ns) == weir::never - 1ns);
+}
+
 BOOST_AUTO_TEST_CASE(reads_the_clock_once_a_minute_and_at_the_end) {
     limited l(at(2024, 5, 5, 23h + 58min), {.limit = 3});
     wall::readings = 0;

@@ -66,6 +66,14 @@ public:
         each([&](auto const& p) { last = std::max(last, p.ready_at(n, ahead, now)); });
         return last;
     }
+    [[nodiscard]] time_point ready_from(amount n, amount ahead, time_point now,
+                                        time_point from) const noexcept {
+        auto last = time_point::min();
+        each([&](auto const& p) {
+            last = std::max(last, weir::ready_from(p, n, ahead, now, from));
+        });
+        return last;
+    }
 
     /// Returns when every part may be ready.
     [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept {

@@ -87,6 +87,11 @@ public:
         return detail::visit_inline(
             [&](auto const& p) { return p.ready_at(n, ahead, now); }, policy_);
     }
+    [[nodiscard]] time_point ready_from(amount n, amount ahead, time_point now,
+                                        time_point from) const noexcept {
+        return detail::visit_inline(
+            [&](auto const& p) { return weir::ready_from(p, n, ahead, now, from); }, policy_);
+    }
     [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept {
         return detail::visit_inline(
             [&](auto const& p) { return weir::ask_again_at(p, n, now); }, policy_);

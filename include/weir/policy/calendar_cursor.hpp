@@ -100,6 +100,9 @@ public:
             return passed_.load(std::memory_order_acquire);
         return read(now).passed;
     }
+    /// Returns the window at `t`, at or after the end of the window `w`, if the wall clock makes no step until then. It
+    /// has no `since`.
+    [[nodiscard]] window predict(window const& w, time_point t) const noexcept;
     /// Returns the predicted end of the last of `count` windows, of which `w` is the first.
     [[nodiscard]] time_point end_of(window const& w, std::int64_t count) const noexcept;
 
@@ -116,15 +119,12 @@ private:
         window current{};
         std::chrono::sys_seconds from{};  // the window on the wall clock
         std::chrono::sys_seconds to{};
-        time_point fresh_from = time_point::min();   // the wall clock is not read from then on
-        time_point fresh_until = time_point::min();  // until then
+        time_point fresh_until = time_point::min();  // the wall clock is not read until then
     };
 
-    // Whether the wall clock need not be read at `now`. A paused limiter asks as of the end of the pause, which can be
-    // much later than the present: an earlier question reads the clock again. A thread may be a little late.
+    // Whether the wall clock need not be read at `now`.
     [[nodiscard]] bool is_fresh(time_point now) const noexcept {
-        return now < fresh_until_.load(std::memory_order_acquire) &&
-               now >= fresh_from_.load(std::memory_order_acquire);
+        return now < fresh_until_.load(std::memory_order_acquire);
     }
 
     // Calls `edit(position&)` in one thread at a time, and returns the new position.
@@ -136,7 +136,6 @@ private:
     std::atomic<std::uint64_t> mutable version_ = 0;  // odd while a thread changes the position
     std::atomic<std::uint64_t> mutable passed_ = 0;
     std::atomic<time_point> mutable fresh_until_ = time_point::min();
-    std::atomic<time_point> mutable fresh_from_ = time_point::min();
     std::atomic<time_point> mutable since_ = time_point();
     std::atomic<time_point> mutable end_ = time_point();
     std::atomic<std::int64_t> mutable number_ = 0;

@@ -117,7 +117,12 @@ public:
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
         auto const current = in(cursor_.passed(now), s);
-        return missing(current, n, ahead) <= 0 ? now : ready_later(s, n, ahead, now);
+        return missing(current, n, ahead) <= 0 ? now : ready_later(s, n, ahead, now, now);
+    }
+    /// The same after a pause: the windows until `from` are predicted from the wall clock of `now`.
+    [[nodiscard]] time_point ready_from(state_type const& s, amount n, amount ahead, time_point now,
+                                        time_point from) const noexcept {
+        return ready_later(s, n, ahead, now, from);
     }
 
     /// Takes `n` permits; the ticket is the time.
@@ -159,7 +164,7 @@ private:
     [[nodiscard]] state_type next(std::uint64_t window, state_type const& s,
                                   std::uint64_t passed) const noexcept;
     [[nodiscard]] time_point ready_later(state_type const& s, amount n, amount ahead,
-                                         time_point now) const noexcept;
+                                         time_point now, time_point from) const noexcept;
 
     amount limit_;
     calendar_cursor cursor_;

@@ -62,6 +62,9 @@ using ticket = std::uint64_t;
 /// - `p.report(ticket, outcome)`: records the outcome of the work under `ticket`, which is released later. Returns the
 ///   ticket to use from then on.
 /// - `p.capacity_now()`: returns the current number of permits, if the policy changes it.
+/// - `p.ready_from(n, ahead, now, from)`: returns `ready_at(n, ahead, ...)` of a limiter that grants nothing before
+///   `from`, which is later than `now`. A policy whose `ready_at` uses more of the present than `now`, such as the wall
+///   clock, must define it: without it the limiter calls `ready_at(n, ahead, from)`.
 /// - `p.ask_again_at(n, now)`: while `ready_at(n, 0, now)` is `unknown`: returns a later time from which on it may be
 ///   `now` although no permit was released, or `never` if only a release can help. The limiter asks `ready_at` again at
 ///   that time, and predicts no grant by it.
@@ -204,6 +207,17 @@ template <class P>
         return p.heap_bytes();
     else
         return 0;
+}
+
+/// Returns when `n` permits can be taken from `p` after `ahead` others, if none is granted before `from`, which is later
+/// than `now`. The result may be earlier than `from`.
+template <class P>
+[[nodiscard]] time_point ready_from(P const& p, amount n, amount ahead, time_point now,
+                                    time_point from) noexcept {
+    if constexpr (requires { p.ready_from(n, ahead, now, from); })
+        return p.ready_from(n, ahead, now, from);
+    else
+        return p.ready_at(n, ahead, from);
 }
 
 /// Returns when to ask `p.ready_at(n, 0, ...)` again, which is `unknown` now; `never` if only a release can help.

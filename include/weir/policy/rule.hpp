@@ -27,6 +27,7 @@ namespace weir::inline v0_2 {
 ///   false is allowed where true is correct, a permanent one is not. A state that is alike to an unused one can be
 ///   dropped.
 /// - `R::heap_bytes(s)`: optional, returns the size of the heap memory of a state, as `heap_bytes` of a policy.
+/// - `r.ready_from(s, n, ahead, now, from)`: optional, like `ready_from` of a policy.
 /// - `r.forecast(s)`: optional, like `forecast` of a policy. A rule whose states are small and constant in size leaves it
 ///   out.
 /// - `R::ignores_leave`: optional, a constant, true if `leave` never has an effect and need not be called.
@@ -122,6 +123,13 @@ concept rule_hears_reports = requires(R const& r, typename R::state_type s, tick
     { r.report(s, t, o) } noexcept -> std::same_as<ticket>;
 };
 
+/// A rule that knows when permits can be taken after a pause, by the member `ready_from` of a policy.
+template <class R>
+concept rule_knows_pauses =
+    requires(R const& r, typename R::state_type const& s, amount n, time_point t) {
+        { r.ready_from(s, n, n, t, t) } noexcept -> std::same_as<time_point>;
+    };
+
 namespace policy {
 
 template <limiting_rule Rule, class Held = Rule>
@@ -195,6 +203,12 @@ public:
     }
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         return rule().ready_at(state_, n, ahead, now);
+    }
+    [[nodiscard]] time_point ready_from(amount n, amount ahead, time_point now,
+                                        time_point from) const noexcept
+        requires rule_knows_pauses<Rule>
+    {
+        return rule().ready_from(state_, n, ahead, now, from);
     }
     [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept
         requires requires(Rule const& r, state_type const& s) { r.ask_again_at(s, n, now); }
@@ -301,6 +315,12 @@ public:
     [[nodiscard]] time_point ready_at(state_type const& s, amount n, amount ahead,
                                       time_point now) const noexcept {
         return s.ready_at(n, ahead, now);
+    }
+    [[nodiscard]] time_point ready_from(state_type const& s, amount n, amount ahead, time_point now,
+                                        time_point from) const noexcept
+        requires requires { s.ready_from(n, ahead, now, from); }
+    {
+        return s.ready_from(n, ahead, now, from);
     }
     [[nodiscard]] time_point ask_again_at(state_type const& s, amount n,
                                           time_point now) const noexcept

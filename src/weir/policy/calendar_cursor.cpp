@@ -87,7 +87,6 @@ calendar_cursor::position calendar_cursor::change(Edit edit) const noexcept {
     position p{.current = {.passed = passed_, .since = since_, .end = end_, .number = number_},
                .from = from_,
                .to = to_,
-               .fresh_from = fresh_from_,
                .fresh_until = fresh_until_};
     edit(p);
     constexpr auto order = std::memory_order_release;
@@ -97,7 +96,6 @@ calendar_cursor::position calendar_cursor::change(Edit edit) const noexcept {
     number_.store(p.current.number, order);
     from_.store(p.from, order);
     to_.store(p.to, order);
-    fresh_from_.store(p.fresh_from, order);
     fresh_until_.store(p.fresh_until, order);  // the last one: see `passed`
     version_.store(version + 2);
     version_.notify_all();
@@ -132,11 +130,18 @@ calendar_cursor::window calendar_cursor::read(time_point now) const noexcept {
             p.current.since = now;
         }
         p.current.end = later(now, p.to.time_since_epoch() - wall);
-        constexpr duration lateness = seconds(1);  // of a thread
-        p.fresh_from = now < time_point::min() + lateness ? time_point::min() : now - lateness;
         p.fresh_until = std::min(later(now, between_readings), p.current.end);
     };
     return change(move_on).current;
+}
+
+calendar_cursor::window calendar_cursor::predict(window const& w, time_point t) const noexcept {
+    auto const next = beginning_of(options_.unit, options_.zone, w.number + 1);
+    auto const span = span_at(options_.unit, options_.zone, next + floor<seconds>(t - w.end));
+    return {.passed = w.passed + static_cast<std::uint64_t>(span.number - w.number),
+            .since = {},
+            .end = later(w.end, span.end - next),
+            .number = span.number};
 }
 
 time_point calendar_cursor::end_of(window const& w, std::int64_t count) const noexcept {

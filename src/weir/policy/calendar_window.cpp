@@ -78,10 +78,11 @@ calendar_window_rule::state_type calendar_window_rule::next(
 
 // The end of the window must be the end of the one in which the permits are missing, whatever other threads do.
 time_point calendar_window_rule::ready_later(state_type const& s, amount n, amount ahead,
-                                             time_point now) const noexcept {
-    auto const w = cursor_.at(now);
+                                             time_point now, time_point from) const noexcept {
+    auto const present = cursor_.at(now);
+    auto const w = from < present.end ? present : cursor_.predict(present, from);
     auto const too_many = missing(in(w.passed, s), n, ahead);
-    return too_many <= 0        ? now
+    return too_many <= 0        ? from
            : too_many <= limit_ ? w.end
                                 : cursor_.end_of(w, (too_many - 1) / limit_ + 1);
 }

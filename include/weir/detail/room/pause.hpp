@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/amount.hpp>
+#include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
 
 #include <algorithm>
@@ -30,8 +31,7 @@ public:
         return is_on(now) ? end_ - now : duration::zero();
     }
 
-    // The results of a policy if it grants nothing before the end of the pause. The policy is asked as of that end,
-    // since it frees permits until then; a policy whose time never goes back is asked as of now.
+    // The results of a policy if it grants nothing before the end of the pause, until which it frees permits.
 
     /// Returns when `n` permits can be granted after `ahead` other permits.
     template <class Policy>
@@ -41,8 +41,7 @@ public:
             return policy.ready_at(n, ahead, now);
         if (end_ >= never)
             return never;
-        constexpr bool has_own_time = requires { Policy::time_never_goes_back; };
-        return std::max(policy.ready_at(n, ahead, has_own_time ? now : end_), end_);
+        return std::max(ready_from(policy, n, ahead, now, end_), end_);
     }
     /// Returns how many permits can be granted now.
     template <class Policy>

@@ -83,6 +83,12 @@ public:
     [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
         return rule_.ready_at(state_, n, ahead, now);
     }
+    [[nodiscard]] time_point ready_from(amount n, amount ahead, time_point now,
+                                        time_point from) const noexcept
+        requires rule_knows_pauses<Rule>
+    {
+        return rule_.ready_from(state_, n, ahead, now, from);
+    }
     [[nodiscard]] time_point ask_again_at(amount n, time_point now) const noexcept
         requires requires(Rule const& r, state_type const& s) { r.ask_again_at(s, n, now); }
     {

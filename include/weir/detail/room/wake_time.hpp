@@ -21,7 +21,7 @@ template <class Policy>
     auto const from = p.from(now);
     auto const at = p.ready_at(policy, head, 0, now);
     if (at == unknown)
-        return std::max(ask_again_at(policy, head, from), from);
+        return std::max(ask_again_at(policy, head, now), from);
     if constexpr (requires { policy.catches_up(); }) {
         if (!policy.catches_up() || at <= from || at >= never)
             return at;

@@ -65,8 +65,6 @@ public:
     /// A leaf, seen as a policy. A leaf that the options have no longer grants nothing.
     class leaf_policy {
     public:
-        static constexpr bool time_never_goes_back = true;
-
         [[nodiscard]] amount capacity() const noexcept { return capacity_; }
         [[nodiscard]] amount remaining(time_point now) const noexcept {
             return at_ ? all_->turns_.remaining(*at_, now) : capacity_;
@@ -81,6 +79,11 @@ public:
             if (line_ && !line_->is_stated)
                 all_->state_first(*line_, now);
             return n == 0 ? now : all_->turns_.ready_at(*at_, n, now);
+        }
+        /// The time of the tree never goes back, so it is asked as of now.
+        [[nodiscard]] time_point ready_from(amount n, amount ahead, time_point now,
+                                            time_point) const noexcept {
+            return ready_at(n, ahead, now);
         }
         ticket take(amount n, time_point now) const noexcept {
             if (line_)
