@@ -214,7 +214,7 @@ struct limit {
     std::string store;      // by name; empty: this process counts the limit
     std::string shared_as;  // the name in the store; empty: `name`
     weir::amount prefetch = 0;
-    weir::duration timeout = std::chrono::milliseconds(50);  // for a reply from the store
+    std::optional<weir::duration> timeout;  // for a reply from the store
     failure_mode on_failure = weir::fail_closed();
 };
 

@@ -240,7 +240,7 @@ void write(writer& w, limit const& l) {
     w.member("store", l.store, by_default.store);
     w.member("shared_as", l.shared_as, by_default.shared_as);
     w.member("prefetch", l.prefetch, by_default.prefetch);
-    w.member("timeout", l.timeout, by_default.timeout);
+    w.member("timeout", l.timeout);
     w.member("on_failure", to_string(l.on_failure), to_string(by_default.on_failure));
     if (l.tree) {
         w.table("limit.tree");

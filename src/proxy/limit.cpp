@@ -101,7 +101,7 @@ public:
     std::optional<weir::shared_stats> store_stats() const override {
         return limiter_.shared_stats();
     }
-    weir::duration round_trip() const override { return limiter_.options().timeout; }
+    weir::duration round_trip() const override { return limiter_.shared_stats().timeout; }
     std::string more() const override {
         auto const s = limiter_.shared_stats();
         return fmt::format("; store: {} requests, {} failed, {} unanswered, {} granted without it",

@@ -253,7 +253,8 @@ command_line::command_line(command& c, options& o) {
                       "closed, open, or local and a share up to 1, such as `local 0.25`");
             of_store_ = n;
         });
-    add("--store-timeout", "TIME", "time limit for a reply from the store (50ms)",
+    add("--store-timeout", "TIME",
+        "time limit for a reply from the store (three round trips, 50ms to 500ms)",
         [&o, this](auto& n, auto& v) {
             o.shared.timeout = duration(n, v, 1ms, 60s);
             of_store_ = n;

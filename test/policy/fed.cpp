@@ -26,11 +26,17 @@ constexpr std::int64_t store_time = 1'000'000;
 
 // A policy, the time, and the waiting requests: each test is a table of events.
 struct story {
-    explicit story(weir::shared_options options = ten_a_second()) : p(options) { p.begin(now); }
+    explicit story(weir::shared_options options = ten_a_second()) : p(with_timeout(options)) {
+        p.begin(now);
+    }
 
     // Five of them can be granted at once.
     static weir::shared_options ten_a_second() {
         return {.rate = {10, 1s}, .burst = 5, .retry = {.jitter = 0}};
+    }
+    static weir::shared_options with_timeout(weir::shared_options options) {
+        options.timeout = options.timeout.value_or(50ms);
+        return options;
     }
 
     std::optional<fed::question> question() {
@@ -271,6 +277,48 @@ BOOST_AUTO_TEST_CASE(saturated_it_asks_for_the_refill_of_a_millisecond) {
     few.deny(*q, 2s);  // later than the patience of the first: the next one sends its question
     few.now += 1ms;
     BOOST_TEST(few.question()->min == 1);
+}
+
+BOOST_AUTO_TEST_CASE(default_time_limit_follows_the_round_trip) {
+    fed p({.rate = {1000, 1s}, .burst = 500});
+    auto now = start;
+    p.begin(now);
+    auto const ask = [&] {
+        weir::demand const one{.head = 1, .all = 1, .until = now + 1h};
+        return std::get<fed::question>(p.pop_command(one, now).value());
+    };
+    auto const reply_after = [&](fed::question const& q, weir::duration round_trip) {
+        now += round_trip;
+        p.answered(q.number, {.granted = 1, .since = now.time_since_epoch() / 1us}, now);
+        p.take(1, now);
+    };
+    auto q = ask();
+    BOOST_TEST((q.timeout == 500ms));
+    for (auto const& [round_trip, limit] :
+         {std::pair(1ms, 50ms),
+          {17ms, 51ms},
+          {16ms, 50ms},
+          {40ms, 120ms},
+          {100ms, 300ms},
+          {166ms, 498ms},
+          {200ms, 500ms},
+          {40ms, 120ms}}) {
+        reply_after(q, round_trip);
+        q = ask();
+        BOOST_TEST((q.timeout == limit));
+    }
+    for (auto const limit : {240ms, 480ms, 500ms}) {
+        now += q.timeout - 1ns;
+        p.elapse(now);
+        BOOST_TEST(p.fed_stats().is_asking());
+        now += 1ns;
+        p.elapse(now);
+        q = ask();
+        BOOST_TEST((q.timeout == limit));
+    }
+    reply_after(q, 499ms);  // in time
+    BOOST_TEST(p.fed_stats().late == 0u);
+    BOOST_TEST((ask().timeout == 500ms));
 }
 
 BOOST_AUTO_TEST_CASE(refund_is_sent_to_the_store_once) {

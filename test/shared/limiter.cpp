@@ -55,7 +55,7 @@ struct fixture {
 
     static weir::shared_options options() {
         return {
-            .rate = {10, 1s}, .burst = 5, .retry = {.initial = 50ms, .max = 500ms, .jitter = 0}};
+            .rate = {10, 1s}, .burst = 5, .timeout = 50ms, .retry = {.initial = 50ms, .max = 500ms, .jitter = 0}};
     }
     void is_as_far_as(weir::duration way, fate f = fate::answered) const {
         server->behave({.there = way / 2, .back = way / 2, .what = f});

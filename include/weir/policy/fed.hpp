@@ -4,6 +4,7 @@
 #include <weir/policy/backoff.hpp>
 #include <weir/policy/outage.hpp>
 #include <weir/policy/policy.hpp>
+#include <weir/policy/store_distance.hpp>
 #include <weir/policy/token_bucket.hpp>
 #include <weir/rate.hpp>
 #include <weir/time.hpp>
@@ -51,8 +52,13 @@ struct shared_options {
     duration reach = std::chrono::seconds(1);
 
     /// The time limit for a reply, 1 us to 60 s. Afterwards the permits of the question count as used, because the
-    /// store may have granted them, and the limiter asks again.
-    duration timeout = std::chrono::milliseconds(50);
+    /// store may have granted them, and the limiter asks again. By default it follows the store: three times the last
+    /// round trip, from 50 ms to `most_timeout`; `most_timeout` before the first reply, and twice as long after each
+    /// reply that is late.
+    std::optional<duration> timeout = {};
+
+    /// The longest time limit for a reply by default.
+    static constexpr duration most_timeout = std::chrono::milliseconds(500);
 
     /// The most permits that are fetched ahead of requests, to be granted here without a question: 0 to 500,000,000.
     /// With 0 each grant needs a reply. Otherwise the number follows the demand, starting at 0. It doubles each time
@@ -152,6 +158,8 @@ struct shared_stats {
     std::uint64_t losses = 0;
     /// The time from the last question with a reply in time to that reply.
     duration round_trip{};
+    /// The time limit for the next reply.
+    duration timeout{};
 
     /// Returns whether a question is in progress.
     [[nodiscard]] bool is_asking() const noexcept {
@@ -391,7 +399,8 @@ private:
     rejection rejected_;
     under_way asked_;
     std::uint64_t last_number_ = 0;
-    bool scarce_ = false;                  // the last grant was booked, or smaller than requested
+    bool scarce_ = false;  // the last grant was booked, or smaller than requested
+    store_distance distance_;
     duration prefetch_time_{};             // 0 without a prefetch
     std::optional<time_point> deposited_;  // when permits for immediate use last arrived
     std::optional<token_bucket> local_;    // with `fail_local`: counts all grants

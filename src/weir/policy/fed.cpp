@@ -66,6 +66,8 @@ void validate_log(shared_options const& o) {
 constexpr ticket without_store = ticket{1} << 63;
 constexpr ticket in_debt = 0;
 
+constexpr duration least_timeout = std::chrono::milliseconds(50);
+
 }  // namespace
 
 void validate(shared_options const& o) {
@@ -78,7 +80,8 @@ void validate(shared_options const& o) {
     detail::check_option(where, "permits of rate", o.rate.permits(), 1, max_amount);
     detail::check_option(where, "burst", burst_of(o), 1, 500'000'000);
     check_time("reach", o.reach, 0s, 60s);
-    check_time("timeout", o.timeout, 1us, 60s);
+    if (o.timeout)
+        check_time("timeout", *o.timeout, 1us, 60s);
     detail::check_option(where, "prefetch", o.prefetch, 0, 500'000'000);
     if (o.prefetch_time)
         check_time("prefetch_time", *o.prefetch_time, 1ms, 60s);
@@ -127,6 +130,7 @@ fed::fed(options_type const& options, shared_bucket const& bucket)
       bucket_(bucket),
       prefetch_time_(prefetch_time_of(options, bucket_)),
       outage_(options.retry) {
+    stats_.timeout = options.timeout.value_or(shared_options::most_timeout);
     if (auto const share = share_of(options))
         local_.emplace(*share);
 }
@@ -147,6 +151,8 @@ void fed::take_over(fed& before, time_point now) {
     auto const bucket = bucket_;
     auto const length = prefetch_time_;
     *this = before;
+    if (options.timeout || options_.timeout)
+        stats_.timeout = options.timeout.value_or(shared_options::most_timeout);
     options_ = options;
     bucket_ = bucket;
     local_ = local;
@@ -334,7 +340,7 @@ time_point fed::next_command(demand const& d, time_point now) const noexcept {
         return now;
     bool const is_awaited = asked_.number != 0 || d.all != 0;
     auto const next =
-        asked_.number != 0 ? later(asked_.sent, options_.timeout) : next_question(d, now);
+        asked_.number != 0 ? later(asked_.sent, stats_.timeout) : next_question(d, now);
     return std::min({next, next_lapse(), is_awaited ? outage_.begins_at() : never});
 }
 
@@ -350,7 +356,8 @@ time_point fed::next_lapse() const noexcept {
 
 // Only called while no question is in progress.
 time_point fed::next_question(demand const& d, time_point now) const noexcept {
-    auto const earliest = std::max(outage_.retry_at(), now);
+    auto const earliest =
+        std::max({outage_.retry_at(), now, scarce_ ? distance_.pause_ends() : time_point::min()});
     if (owed_ != 0)
         return std::max(earliest, rejected_.believed_until);
     auto const missing = d.all - held(now);
@@ -398,7 +405,7 @@ std::optional<fed::command_type> fed::pop_command(demand const& d, time_point no
 
 fed::question fed::make_question(demand const& d, time_point now) noexcept {
     using std::chrono::microseconds;
-    question q{.bucket = bucket_, .number = ++last_number_, .timeout = options_.timeout};
+    question q{.bucket = bucket_, .number = ++last_number_, .timeout = stats_.timeout};
     bool const pays_debt = owed_ != 0;
     if (pays_debt) {
         q.min = q.max = std::min(owed_, bucket_.burst);
@@ -411,10 +418,10 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         auto const have = held(now);
         auto const all = std::clamp<amount>(d.all - have, 1, bucket_.burst);
         auto const head = std::clamp<amount>(d.head - have, 1, all);
-        auto const in_a_millisecond =
-            static_cast<amount>(wide{bucket_.drained} * 1000 / bucket_.permit);
         bool const is_probe = outage_.current() != outage::state::none;
-        q.min = scarce_ && !is_probe ? std::clamp(in_a_millisecond, head, all) : head;
+        q.min = scarce_ && !is_probe
+                    ? std::clamp(distance_.minimum(bucket_, stats_.round_trip, now), head, all)
+                    : head;
         q.max = is_probe ? head : std::min(all + stats_.prefetch, bucket_.burst);
         auto const patience = d.all <= have      ? duration::zero()  // no request would wait
                               : d.until == never ? forever
@@ -423,14 +430,17 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
             std::clamp(patience, duration::zero(), options_.reach));
     }
     asked_ = {q.number, q.min, q.max, now, pays_debt};
+    distance_.asks(now);
     outage_.asks(now);
     ++stats_.questions;
     return q;
 }
 
 bool fed::elapse(time_point now) noexcept {
-    bool const is_late = asked_.number != 0 && now >= later(asked_.sent, options_.timeout);
+    bool const is_late = asked_.number != 0 && now >= later(asked_.sent, stats_.timeout);
     bool const rejects = is_late && failed(asked_.number, {.lost = true}, now);
+    if (is_late && !options_.timeout)
+        stats_.timeout = std::min(2 * stats_.timeout, shared_options::most_timeout);
     if (!outage_.elapse(now))
         return rejects;
     note_state(now);
@@ -459,6 +469,10 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     auto const wait = of_microseconds(a.wait.count());
     ++stats_.answered;
     stats_.round_trip = now - sent;
+    auto const limit = stats_.timeout;
+    if (!options_.timeout)
+        stats_.timeout =
+            std::clamp(3 * stats_.round_trip, least_timeout, shared_options::most_timeout);
     stats_.granted += a.granted;
     if (a.granted != 0)
         read_clock(a.since - a.wait.count(), sent, now);
@@ -471,6 +485,8 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     }
     bool const is_booked = wait > duration::zero();
     stats_.booked += is_booked;
+    if (is_booked)
+        distance_.booked(bucket_, a.granted, a.wait, a.since, stats_.round_trip, now);
     scarce_ = is_booked || a.granted < most;
     rejected_ = {};
     if (is_booked)
@@ -483,7 +499,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
         owed_ -= std::min(owed_, a.granted);
     else
         keep({a.granted, is_booked ? later(now, wait) : now,
-              later(later(sent, wait), options_.timeout + prefetch_time_), a.since});
+              later(later(sent, wait), limit + prefetch_time_), a.since});
     return false;
 }
 
@@ -545,7 +561,7 @@ void fed::put_back(amount n, std::int64_t since) noexcept {
     if (same != end)
         same->count += n;
     else if (return_count_ != returns_.size())
-        returns_[return_count_++] = {bucket_, n, since, options_.timeout};
+        returns_[return_count_++] = {bucket_, n, since, stats_.timeout};
 }
 
 fed_log::fed_log(options_type const& options)
