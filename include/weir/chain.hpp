@@ -109,7 +109,7 @@ public:
 
     void add(any_link_box<Executor> link, Executor const& ex) {
         if (links_.empty())
-            home_ = {link.get().share(), ex};
+            home_ = {link.get().share(link.get().core()), ex};
         if (links_.size() == inline_links)
             links_.reserve(most);
         links_.push_back(std::move(link));

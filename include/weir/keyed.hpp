@@ -139,10 +139,10 @@ void check_not_watched(std::tuple<Options...> const& options) {
 /// Forgetting: a new key starts with the state of an unused limiter as old as this object, so a key that was never used
 /// is like a key that was not used for long. The limiter forgets a key that has reached that state again; this cannot
 /// change a later decision. Each new key checks 8 entries of the table, and 72 if the table has no free entry, so no
-/// call stops to clear the table. Other keys reuse the memory. If no entry becomes free, `keyed_options::no_place`
-/// decides: the key is rejected with `errc::too_many_keys`, or shares one state with other keys. If memory is
-/// exhausted, or another thread has taken the last entry in the meantime, the key is rejected in any case. No key is
-/// evicted.
+/// call stops to clear the table. Other keys reuse the memory. If no entry becomes free, or memory is exhausted,
+/// `keyed_options::no_place` decides: the key is rejected with `errc::too_many_keys`, or shares one state with other keys.
+/// This is decided for each request when it is made, also for one of a chain: so with `when_no_place::share` none is
+/// rejected with `errc::too_many_keys`. No key is evicted.
 ///
 /// Statistics cover all keys together; `heaviest` lists the most frequent keys.
 ///
@@ -233,7 +233,9 @@ public:
     template <class Like>
     permit try_enter(Like const& key, request n, error_code& ec) noexcept {
         auto const who = look_up(key);
-        return core_for(who).try_enter(n, ec, who);
+        return detail::decide_by_key(own_core_for(who), ec, [&](core_type& core) {
+            return core.try_enter(n, ec, who);
+        });
     }
     /// Grants `n` permits of `key` now or returns an empty permit. A new key may allocate.
     template <class Like>
@@ -260,7 +262,9 @@ public:
     template <class Like>
     [[nodiscard]] permit enter_at_once(Like const& key, request n, error_code& ec) noexcept {
         auto const who = look_up(key);
-        return core_for(who).enter_at_once(n, ec, who);
+        return detail::decide_by_key(own_core_for(who), ec, [&](core_type& core) {
+            return core.enter_at_once(n, ec, who);
+        });
     }
 
     /// Requests one permit for each of many keys, without waiting: `permits[i]` receives the result of `keys[i]`.
@@ -358,7 +362,9 @@ public:
         requires scheduled_policy<Policy>
     {
         auto const who = look_up(key);
-        return reservation::take(handle_for(who), n, wait, ec, who);
+        return detail::decide_by_key(own_core_for(who), ec, [&](core_type& core) {
+            return reservation::take({core.share(), get_executor()}, n, wait, ec, who);
+        });
     }
     /// Reserves a position in the queue of `key`, like `basic_limiter::reserve`.
     ///
@@ -367,8 +373,11 @@ public:
     reservation reserve(Like const& key, request n = {}, patience wait = {})
         requires scheduled_policy<Policy>
     {
-        auto const who = look_up(key);
-        return reservation::take_or_throw(handle_for(who), n, wait, who);
+        error_code ec;
+        auto made = reserve(key, n, wait, ec);
+        if (ec)
+            throw rejection(ec, made.retry_after());
+        return made;
     }
 
     /// Enters for `key`, calls `f()`, releases the permits and returns the result of `f`, like `basic_limiter::run`.
@@ -379,7 +388,7 @@ public:
     [[nodiscard]] auto run(Like const& key, F&& f, request n, patience wait = {}) {
         detail::check_temporary<F>();
         auto const who = look_up(key);
-        return detail::run(handle_for(who),
+        return detail::run(own_handle_for(who),
                            start_for<Like const&>(key, who.hash, n, {.length = wait}), f);
     }
     /// Enters for 1 permit of `key`, calls `f()`, releases the permit and returns the result of `f`, like
@@ -399,7 +408,14 @@ public:
     template <class Like, detail::number T>
     permit charge(Like const& key, T n) {
         auto const who = look_up(key);
-        return core_for(who).charge(detail::checked_amount(n, "charge"), who);
+        auto const count = detail::checked_amount(n, "charge");
+        error_code ec;
+        return detail::decide_by_key(own_core_for(who), ec, [&](core_type& core) {
+            auto charged = core.charge(count, who);
+            if (!charged)
+                ec = errc::too_many_keys;  // or the limiter is closed, and so is the next core
+            return charged;
+        });
     }
 
     /// Returns one key as a part of a `chain`, for `n` permits. Keeps a copy of the key.
@@ -408,7 +424,8 @@ public:
         using who_type = detail::one_key<stored_key>;
         auto const who = look_up(key);
         return detail::chain_link<core_type, Executor, who_type>(
-            handle_for(who), n, who_type{stored_key(detail::as_key<stored_key>(key)), who.hash});
+            own_handle_for(who), n,
+            who_type{stored_key(detail::as_key<stored_key>(key)), who.hash});
     }
 
     /// Does not compile: a chain needs the key.
@@ -636,10 +653,11 @@ private:
                       static_cast<std::size_t>(keys.max_bytes)),
                   keys.shards, keys.no_place == when_no_place::share,
                   // Unused keys of all shards have the same state, so that a restored state can become like it.
-                  [&, begin = clock_now()](auto const& bounds, bool all_share_one) {
+                  [&, begin = clock_now()](auto const& bounds, bool all_share_one,
+                                           std::shared_ptr<core_type> const& next) {
                       return core_type::create(
-                          {rule.value(), bounds, all_share_one, keys.heavy_keys, begin}, queues,
-                          ex);
+                          {rule.value(), bounds, all_share_one, keys.heavy_keys, begin, next},
+                          queues, ex);
                   }) {}
 
         detail::published<shared_rule> rule;  // of all keys without individual options
@@ -660,13 +678,13 @@ private:
         return all().shards.look_up(key);
     }
     template <class Like>
-    [[nodiscard]] handle_type const& handle_for(
+    [[nodiscard]] handle_type const& own_handle_for(
         detail::keyed_lookup<Like> const& who) const noexcept {
-        return all().shards.handle_for(who, &clock_now);
+        return all().shards.own_handle_for(who.hash);
     }
     template <class Like>
-    [[nodiscard]] core_type& core_for(detail::keyed_lookup<Like> const& who) const noexcept {
-        return *handle_for(who).core;
+    [[nodiscard]] core_type& own_core_for(detail::keyed_lookup<Like> const& who) const noexcept {
+        return *own_handle_for(who).core;
     }
     template <class Like>
     [[nodiscard]] core_type& core_that_knows(detail::keyed_lookup<Like> const& who) const noexcept {
@@ -694,13 +712,13 @@ private:
     template <class Like>
     [[nodiscard]] auto enter_within(Like&& key, request n, detail::wait_limit const& limit) {
         auto const who = look_up(key);
-        auto const& handle = handle_for(who);
+        auto const& handle = own_handle_for(who);
         return detail::enter(handle, start_for<Like>(std::forward<Like>(key), who.hash, n, limit));
     }
     template <class Like, class Token>
     auto async_enter_within(Like&& key, request n, detail::wait_limit const& limit, Token&& token) {
         auto const who = look_up(key);
-        auto const& handle = handle_for(who);
+        auto const& handle = own_handle_for(who);
         return detail::async_enter(
             handle, start_for<std::decay_t<Like>>(std::forward<Like>(key), who.hash, n, limit),
             std::forward<Token>(token));

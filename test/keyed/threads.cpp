@@ -1,6 +1,8 @@
+#include <weir/chain.hpp>
 #include <weir/keyed.hpp>
 #include <weir/policy/seats.hpp>
 #include <weir/policy/token_bucket.hpp>
+#include <weir/seats.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -109,6 +111,53 @@ BOOST_AUTO_TEST_CASE(share_the_permits_of_a_key) {
     BOOST_TEST(granted <= keys * 10);
     BOOST_TEST(calls.stats().total.granted == static_cast<std::uint64_t>(granted));
     BOOST_TEST(granted >= keys * 9);
+}
+
+// Threads hold seats of about as many keys as the table has places, so they take the last place from each other, and keys
+// are forgotten between two requests. A key without a place shares a state, so no request is rejected with `errc::too_many_keys`.
+BOOST_AUTO_TEST_CASE(share_whenever_a_key_has_no_place) {
+    constexpr unsigned callers = 4;
+    for (std::uint32_t const shards : {1U, 4U}) {
+        asio::io_context ctx;
+        weir::keyed<std::uint64_t, weir::policy::seats> seats{
+            ctx,
+            {.seats = 1'000},
+            {.max_keys = 64 * shards, .no_place = weir::when_no_place::share, .shards = shards}};
+        weir::seats all{ctx, {.seats = 1'000}};
+        std::atomic<int> without_place = 0;
+        auto const caller = [&](unsigned seed) {
+            std::minstd_rand random(seed);
+            error_code ec;
+            auto const note = [&] { without_place += ec == errc::too_many_keys; };
+            std::vector<permit> held(64 / callers * shards);
+            for (int i = 0; i != 40'000; ++i) {
+                held[random() % held.size()] = seats.try_enter(random(), 1, ec);
+                note();
+                weir::chain both(all, seats.with(random()));
+                auto const permits = both.try_enter(ec);
+                note();
+                if (i % 16 != 0)
+                    continue;
+                seats.async_enter(random(), 1ms, [&](error_code, permit) {});
+                both.async_enter(1ms, [&](error_code, weir::chain_permit<2>) {});
+            }
+        };
+        std::atomic<bool> done = false;
+        std::jthread const completes([&] {
+            while (!done) {
+                ctx.restart();
+                ctx.poll();
+            }
+        });
+        {
+            std::vector<std::jthread> threads;
+            for (unsigned i = 0; i != callers; ++i)
+                threads.emplace_back(caller, i + 1);
+        }
+        done = true;
+        BOOST_TEST(without_place == 0);
+        BOOST_TEST(seats.stats().total.too_many_keys == 0U);
+    }
 }
 
 // Two threads change the options of all keys and of all queues. When a change has been made, all keys have its options

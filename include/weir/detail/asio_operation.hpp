@@ -335,13 +335,14 @@ private:
 class canceller {
 public:
     template <class Core>
-    canceller(std::shared_ptr<Core> const& core, operation& op) : core_(core) {
+    canceller(std::shared_ptr<Core> const& core, operation& op) {
+        link_.core = core;
         core->connect(link_, op);
     }
     canceller(canceller const&) = delete;
     canceller& operator=(canceller const&) = delete;
     ~canceller() {
-        if (auto const core = core_.lock())
+        if (auto const core = link_.core.lock())
             core->disconnect(link_);
     }
 
@@ -349,12 +350,11 @@ public:
     void operator()(boost::asio::cancellation_type type) {
         if (type == boost::asio::cancellation_type::none)
             return;
-        if (auto const core = core_.lock())
+        if (auto const core = link_.core.lock())
             core->cancel(link_);
     }
 
 private:
-    std::weak_ptr<chain_core> core_;
     cancel_link link_;
 };
 

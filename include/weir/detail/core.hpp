@@ -65,6 +65,12 @@ public:
 
     // `key` is the argument by which the room distinguishes its clients; a room without keys takes none.
 
+    /// Returns the core that must decide on a request which ended here with `ec`; null if this core has decided. The
+    /// request has left no trace here.
+    [[nodiscard]] core* next_after(error_code ec) const noexcept {
+        return static_cast<core*>(room().sends_on(ec));
+    }
+
     /// Grants the request `r` immediately, or sets `ec` to the reason of the rejection.
     template <class... Key>
     [[nodiscard]] permit try_enter(request const& r, error_code& ec, Key const&... key) noexcept {
@@ -120,10 +126,6 @@ public:
     /// down. Throws `std::invalid_argument` if `n` is above `max_amount`.
     template <class... Key>
     [[nodiscard]] permit charge(amount n, Key const&... key);
-
-    /// Returns whether the key has a place in the table, after the key was inserted if there is one. `at` is the time.
-    template <class Key>
-    [[nodiscard]] bool has_place(time_point at, Key const& key) noexcept;
 
     // Reservations: requests without a handler. Call these on any thread. Such an operation is over when it is in no
     // queue; then it holds its outcome until a call takes it.
@@ -386,10 +388,12 @@ private:
     [[nodiscard]] bool enter_here(visit& here, operation& op, wait_limit const& limit,
                                   Key const&... key) {
         bool const waits = waits_here<is_reservation>(op, limit, key...);
-        if (op.error) [[unlikely]]
-            here.rejects(op);
-        else if (waits && room().has_nothing_to_send())
+        if (op.error) [[unlikely]] {
+            if (!next_after(op.error))
+                here.rejects(op);
+        } else if (waits && room().has_nothing_to_send()) {
             here.changes_nothing();  // `summon` has posted the step for it
+        }
         return waits;
     }
     template <bool is_reservation, class... Key>

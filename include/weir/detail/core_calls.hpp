@@ -54,16 +54,6 @@ permit core<Room, Host>::charge(amount n, Key const&... key) {
 }
 
 template <class Room, class Host>
-template <class Key>
-bool core<Room, Host>::has_place(time_point at, Key const& key) noexcept {
-    visit const here(*this);
-    auto const now = this->time_at(at);
-    bool const result = room().has_place(key, now);
-    settle(now);
-    return result;
-}
-
-template <class Room, class Host>
 template <class... Key>
 bool core<Room, Host>::reserve(operation& op, wait_limit const& limit, time_point& grant_time,
                                Key const&... key) {
@@ -266,7 +256,7 @@ permit core<Room, Host>::try_under_lock(bool counts, request const& r, error_cod
     auto result = room().try_enter(r, time_if(room().needs_time_to_ask()), ec, key...);
     if (result && counts)
         here.lets_count();
-    if (!result) [[unlikely]]
+    if (!result && !next_after(ec)) [[unlikely]]
         here.rejects(r, ec, result);
     return result;
 }
@@ -284,7 +274,7 @@ permit core<Room, Host>::ask_under_lock(request const& r, error_code& ec,
     auto result = room().enter_at_once(r, time_if(room().needs_time_to_ask()), ec, key...);
     if (result && is_countable(r))
         here.lets_count();
-    if (!result && ec) [[unlikely]]
+    if (!result && ec && !next_after(ec)) [[unlikely]]
         here.rejects(r, ec, result);
     return result;
 }

@@ -14,12 +14,14 @@
 
 namespace weir::inline v0_2::detail {
 
+class chain_core;
 class operation;
 
-/// The link between an operation and its canceller. The lock of the core guards both ends, so either may be destroyed
-/// first.
+/// The link between an operation and its canceller. The lock of `core` guards both ends, so either may be destroyed
+/// first. `core` changes only while the operation begins.
 struct cancel_link {
     operation* target = nullptr;
+    std::weak_ptr<chain_core> core = {};
 };
 
 struct in_line;
@@ -111,6 +113,12 @@ public:
         more_weight = other.more_weight;
     }
 
+    /// Makes another core decide on it. Call it before it waits, without a lock.
+    void move_to(std::shared_ptr<chain_core> const& core) noexcept {
+        error = {};
+        if (canceller)
+            canceller->core = core;
+    }
     /// Ends the possibility of a cancellation. Call it under the lock.
     void detach() noexcept {
         if (canceller)

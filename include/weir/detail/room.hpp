@@ -81,6 +81,10 @@ public:
         base::check_standing(this->queueing(), r);
         auto s = this->help(now, who...);
         auto const asked = ask(s, r, now, who...);
+        if (is_sent_on(asked)) [[unlikely]] {
+            ec = *asked.rejected;
+            return {};
+        }
         event const here(*this, s.line(), now);
         slots().count(s, !asked.granted, who...);
         if (asked.granted) [[likely]] {
@@ -100,6 +104,10 @@ public:
         base::check_standing(this->queueing(), r);
         auto s = this->help(now, who...);
         auto const asked = ask(s, r, now, who...);
+        if (is_sent_on(asked)) [[unlikely]] {
+            ec = *asked.rejected;
+            return {};
+        }
         event const here(*this, s.line(), now);
         if (!asked.granted && !asked.rejected)
             return {};  // `decide` counts it
@@ -122,6 +130,10 @@ public:
         base::check_standing(this->queueing(), r);
         auto s = this->help(now, who...);
         auto const asked = ask(s, r, now, who...);
+        if (is_sent_on(asked)) [[unlikely]] {
+            op.error = *asked.rejected;
+            return true;
+        }
         if (asked.granted || asked.rejected) {
             event const here(*this, s.line(), now);
             slots().count(s, !asked.granted, who...);
@@ -277,6 +289,11 @@ private:
         if (l.is_sweeping())  // some of the requests ahead will have to leave
             asked.ready = unknown;
         return asked;
+    }
+
+    // Returns whether another core decides: then the request leaves no trace here.
+    [[nodiscard, gnu::always_inline]] bool is_sent_on(answer const& asked) const noexcept {
+        return asked.rejected && this->sends_on(*asked.rejected);
     }
 
     // Grants `n` of the permits that `r` asks for.

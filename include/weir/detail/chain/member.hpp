@@ -86,11 +86,11 @@ struct chain_turn {
     }
 };
 
-/// A limiter, or a key of a limiter, as seen by a chain. All functions except the first two are called under the lock
-/// of its core.
+/// A limiter, or a key of a limiter, as seen by a chain. Its entry names the core that it asks: at first `core()`. All
+/// functions that take an entry or a chain are called under the lock of that core, except `next_after`.
 class chain_member {
 public:
-    [[nodiscard]] virtual std::shared_ptr<chain_core> share() const noexcept = 0;
+    [[nodiscard]] virtual std::shared_ptr<chain_core> share(chain_core& of) const noexcept = 0;
     /// Takes the lock of the core if it could grant the request by counting alone. Otherwise returns null.
     [[nodiscard]] virtual chain_core* hold_to_take() noexcept = 0;
     [[nodiscard]] virtual chain_core& core() const noexcept = 0;
@@ -98,8 +98,12 @@ public:
     /// Returns whether `other`, which has the same core, is the same member.
     [[nodiscard]] virtual bool is(chain_member const& other) const noexcept = 0;
 
-    [[nodiscard]] virtual time_point now(section_time& t) const noexcept = 0;
-    [[nodiscard]] virtual duration patience() const noexcept = 0;
+    /// Returns the core that must decide on `e`, a newcomer that cannot be granted here because of `ec`; null if this one
+    /// has decided.
+    [[nodiscard]] virtual chain_core* next_after(chain_entry const& e,
+                                                 error_code ec) const noexcept = 0;
+    [[nodiscard]] virtual time_point now(chain_entry const& e, section_time& t) const noexcept = 0;
+    [[nodiscard]] virtual duration patience(chain_entry const& e) const noexcept = 0;
     [[nodiscard]] virtual chain_turn consider(chain_entry const& e, section_time& t) noexcept = 0;
     /// Grants, after `consider` has allowed it. Returns false if there is no longer space for its key, which is
     /// impossible while the chain waits.
@@ -123,7 +127,7 @@ public:
     virtual void reschedule(chain_entry const& e) noexcept = 0;
     [[nodiscard]] virtual chain_line& chains(chain_entry const& e) noexcept = 0;
     /// Posts a step of the limiter's actor if it is needed. May throw.
-    virtual void summon() = 0;
+    virtual void summon(chain_entry const& e) = 0;
 
     // These functions are called only for the home, the first limiter of the chain.
 

@@ -10,11 +10,13 @@
 
 #include <boost/intrusive/set_hook.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace weir::inline v0_2::detail {
 
@@ -52,6 +54,16 @@ struct chain_entry
         take_standing(r);
     }
 
+    /// Exchanges the requests of two entries that do not wait.
+    void swap_requests(chain_entry& other) noexcept {
+        auto const mine = asked_for();
+        ask_for(other.asked_for());
+        other.ask_for(mine);
+        std::swap(core, other.core);
+        std::swap(member, other.member);
+        std::swap(index, other.index);
+    }
+
     chain_core* core = nullptr;
     chain_member* member = nullptr;
     standing how;
@@ -86,6 +98,12 @@ public:
     chain_entry* at_home = nullptr;
     std::size_t named = 0;  // the number of limiters; a limiter that is named twice counts twice
     chain_options options;
+
+    /// Makes the first limiter that it names its home.
+    void find_home() noexcept {
+        if (!entries.empty())
+            at_home = &*std::ranges::min_element(entries, {}, &chain_entry::index);
+    }
 
     /// Set under the lock of any limiter of the chain, by a thread that owes a claim from then on. Cleared under the
     /// locks of all.

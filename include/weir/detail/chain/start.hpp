@@ -80,8 +80,7 @@ public:
         named = entries_->named();
         for (auto& e : entries)
             e.op = this;
-        if (!entries.empty())
-            at_home = &*std::ranges::min_element(entries, {}, &chain_entry::index);
+        find_home();
         options = how;
     }
 

@@ -32,9 +32,6 @@ using any_keyed_core = core<any_keyed_room<Key, Rule>, any_host<Timer>>;
 // The limiters by `Key`, and lookups of keys as a `Like`: see detail/compiled.hpp.
 
 #define WEIR_INSTANTIATE_KEYED_LOOKUP(storage, Key, Rule, Timer, Like)                             \
-    storage template bool                                                                          \
-    weir::detail::any_keyed_core<Key, Rule, Timer>::has_place<weir::detail::keyed_lookup<Like>>(   \
-        weir::time_point, weir::detail::keyed_lookup<Like> const&) noexcept;                       \
     storage template weir::permit weir::detail::any_keyed_core<Key, Rule, Timer>::try_under_lock<  \
         weir::detail::keyed_lookup<Like>>(bool, weir::request const&, weir::error_code&,           \
                                           weir::detail::keyed_lookup<Like> const&) noexcept;       \

@@ -150,13 +150,6 @@ public:
     [[nodiscard]] bool knows(keyed_lookup<Like> const& who) const noexcept {
         return static_cast<bool>(slots().states().find(who));
     }
-    using base::has_place;
-    /// Returns whether the key is in the table, after inserting it if there is space.
-    template <class Like>
-    [[nodiscard]] bool has_place(keyed_lookup<Like> const& who, time_point now) noexcept {
-        auto s = slots().find(who);
-        return slots().has_place(s, now, who);
-    }
     /// Prefetches the memory of the key, before a request for it.
     template <class Like>
     void expect(keyed_lookup<Like> const& who) const noexcept {

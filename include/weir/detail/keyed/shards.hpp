@@ -76,17 +76,19 @@ public:
     using handle_type = limiter_handle<Core, Executor>;
 
     /// Makes `count` parts, rounded up to a power of two, but fewer if a part would have too few keys: a part forgets
-    /// only its own keys. `make(bounds, all_share_one)` makes the core of one part.
+    /// only its own keys. `make(bounds, all_share_one, next)` makes the core of one part, which sends new keys without a
+    /// place on to the core `next`, if there is one.
     template <class Make>
     keyed_shards(Executor const& ex, std::shared_ptr<bounds_type> bounds, std::uint32_t count,
                  bool has_shared, Make make)
         : bounds_(std::move(bounds)) {
         auto const most = std::bit_floor(std::max<std::size_t>(bounds_->most_keys / least_keys, 1));
+        auto const shared = has_shared ? make(bounds_, true, nullptr) : nullptr;
         for (auto more = std::min<std::size_t>(std::bit_ceil(count), most); more != 0; --more)
-            parts_.push_back({make(bounds_, false), ex});
+            parts_.push_back({make(bounds_, false, shared), ex});
         own_ = parts_.size();
-        if (has_shared)
-            parts_.push_back({make(bounds_, true), ex});
+        if (shared)
+            parts_.push_back({shared, ex});
     }
 
     /// All parts; the shared part, if there is one, comes last.
@@ -120,17 +122,12 @@ public:
     [[nodiscard]] std::size_t index_of(std::uint64_t hash) const noexcept {
         return static_cast<std::size_t>(hash >> 8) & (own_ - 1);
     }
-    [[nodiscard]] Core& own_core_for(std::uint64_t hash) const noexcept {
-        return *parts_[index_of(hash)].core;
+    /// Returns the part for a key with this hash. It may send a request on: see `decide_by_key`.
+    [[nodiscard]] handle_type const& own_handle_for(std::uint64_t hash) const noexcept {
+        return parts_[index_of(hash)];
     }
-    /// Returns the part for a request of the key, which may make space for it. `now()` is the time.
-    template <class Like, class Now>
-    [[nodiscard]] handle_type const& handle_for(keyed_lookup<Like> const& who,
-                                                Now now) const noexcept {
-        auto const& own = parts_[index_of(who.hash)];
-        if (!has_shared() || !bounds_->is_full()) [[likely]]
-            return own;
-        return own.core->has_place(now(), who) ? own : parts_.back();
+    [[nodiscard]] Core& own_core_for(std::uint64_t hash) const noexcept {
+        return *own_handle_for(hash).core;
     }
     /// Returns the part that holds the state of the key, or would hold it.
     template <class Like>
@@ -187,8 +184,8 @@ private:
             batch[i] = {hash, shard,
                         std::exchange(first[shard], static_cast<std::uint16_t>(i + 1))};
         }
-        std::bitset<batch_size> without_place;
-        error_code ignored;
+        std::bitset<batch_size> sent_on;
+        error_code ec;
         for (std::size_t i = 0; i != keys.size(); ++i) {
             if (first[batch[i].shard] != i + 1)
                 continue;
@@ -200,19 +197,17 @@ private:
                 each_of_shard([&](auto const& who, std::size_t) { room.expect(who); });
                 each_of_shard([&](auto const& who, std::size_t) { room.expect_entry(who); });
                 each_of_shard([&](auto const& who, std::size_t at) {
-                    if (has_shared() && bounds_->is_full() && !room.has_place(who, t))
-                        without_place.set(at);
-                    else
-                        permits[at] = room.try_enter(1, t, ignored, who);
+                    permits[at] = room.try_enter(1, t, ec, who);
+                    sent_on.set(at, room.sends_on(ec) != nullptr);
                 });
             });
         }
-        if (without_place.none())
+        if (sent_on.none())
             return;
         parts_.back().core->modify_at(now, [&](auto& room, time_point t) {
             for (std::size_t i = 0; i != keys.size(); ++i) {
-                if (without_place[i])
-                    permits[i] = room.try_enter(1, t, ignored, look_up(keys[i], batch[i].hash));
+                if (sent_on[i])
+                    permits[i] = room.try_enter(1, t, ec, look_up(keys[i], batch[i].hash));
             }
         });
     }

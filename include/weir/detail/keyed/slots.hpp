@@ -27,6 +27,8 @@
 
 namespace weir::inline v0_2::detail {
 
+class chain_core;
+
 template <class Rule, class Hash>
 struct shard_options {
     std::shared_ptr<Rule const> rule;
@@ -34,6 +36,8 @@ struct shard_options {
     bool all_share_one = false;  // for all callers, with any key
     std::uint32_t heavy_keys = 0;
     std::optional<time_point> begin = {};  // of the states; by default the beginning of the room
+    std::shared_ptr<chain_core> next =
+        {};  // decides on new keys without a place; null to reject them
 };
 
 /// The slots of a limiter by key, with the contract of `one_slot`: a table of keys and their states. While a request
@@ -102,6 +106,7 @@ public:
           times_leave_(weir::times_leave(*options.rule)),
           has_keys_(!options.all_share_one),
           begin_(options.begin),
+          next_(options.next),
           states_(options.rule, options.bounds),
           heavy_(options.heavy_keys) {
         if (options.all_share_one) {
@@ -133,6 +138,8 @@ public:
     [[nodiscard]] states_type const& states() const noexcept { return states_; }
     [[nodiscard]] heavy_keys<Key> const& heavy() const noexcept { return heavy_; }
     [[nodiscard]] static shares_queue* accounts() noexcept { return nullptr; }
+    /// The core that decides on new keys for which there is no place here, or null.
+    [[nodiscard]] chain_core* next() const noexcept { return next_.get(); }
     [[nodiscard]] bool timed() const noexcept { return timed_; }
     [[nodiscard]] bool times_leave() const noexcept { return times_leave_; }
 
@@ -304,6 +311,7 @@ private:
     bool times_leave_;
     bool has_keys_;  // false if all share one line
     std::optional<time_point> begin_;
+    std::shared_ptr<chain_core> next_;
     line_type* everyone_ = nullptr;
     states_type states_;
     heavy_keys<Key> heavy_;

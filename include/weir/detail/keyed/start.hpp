@@ -93,6 +93,16 @@ struct one_key {
     std::uint64_t hash;
 };
 
+/// Calls `ask(core)`, which makes a request of one key and sets `ec`, for the core of the key. If there is no place for
+/// the key, and such keys share a state, calls it again for the core that has that state.
+template <class Core, class Ask>
+[[nodiscard]] auto decide_by_key(Core& own, error_code const& ec, Ask ask) {
+    auto result = ask(own);
+    if (auto* const next = own.next_after(ec)) [[unlikely]]
+        result = ask(*next);
+    return result;
+}
+
 /// The signature of an operation that waits for permits of one key.
 struct keyed_enter_signature : enter_signature {
     using operation_type = keyed_operation;
@@ -110,11 +120,17 @@ public:
     template <class Core>
     bool operator()(std::shared_ptr<Core> const& core, operation& op) const {
         op.ask_for(r_);
-        return core->enter(op, limit_, who());
+        if (core->enter(op, limit_, who()))
+            return true;
+        auto* const next = core->next_after(op.error);
+        if (!next) [[likely]]
+            return false;
+        op.move_to(next->share());
+        return next->enter(op, limit_, who());
     }
     template <class Core>
     [[nodiscard]] permit at_once(std::shared_ptr<Core> const& core, error_code& ec) const {
-        return core->enter_at_once(r_, ec, who());
+        return decide_by_key(*core, ec, [&](Core& at) { return at.enter_at_once(r_, ec, who()); });
     }
 
 private:

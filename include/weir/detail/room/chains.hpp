@@ -42,6 +42,15 @@ public:
                          "order shares ignores its class and weight: see weir::queue_order");
     }
 
+    /// Returns the core that decides on a newcomer which ended here with `ec`, and left no trace; null if there is none.
+    /// Only a limiter by key has one, for new keys without a place.
+    [[nodiscard]] chain_core* sends_on(error_code ec) const noexcept {
+        if constexpr (requires { slots().next(); })
+            return ec == errc::too_many_keys ? slots().next() : nullptr;
+        else
+            return nullptr;
+    }
+
     /// For a newcomer, the result assumes that the requests before it have left. For a waiting chain, it gives only
     /// results that hold even if they leave. A dry run allows every chain.
     template <class... Who>
@@ -201,7 +210,7 @@ private:
     [[nodiscard, gnu::noinline, gnu::cold]] chain_turn consider_in_dry_run(
         chain_entry const& e, time_point now, Who const&... who) noexcept {
         auto const turn = decide_on(e, now, who...);
-        return turn.lets || !this->passes(turn.rejected)
+        return turn.lets || sends_on(turn.rejected) || !this->passes(turn.rejected)
                    ? turn
                    : chain_turn{.lets = true, .ready_in = duration::zero()};
     }
@@ -210,7 +219,7 @@ private:
     [[nodiscard, gnu::noinline, gnu::cold]] bool pass(chain_entry& e, time_point now,
                                                       Who const&... who) noexcept {
         auto const turn = decide_on(e, now, who...);
-        if (turn.lets)
+        if (turn.lets || sends_on(turn.rejected))
             return false;
         if (turn.rejected)
             this->counters().would_reject();

@@ -1,10 +1,11 @@
 #include <weir/detail/chain/protocol.hpp>
 #include <weir/detail/wait_limit.hpp>
 
+#include "joint_section.hpp"
+#include "sent_on.hpp"
 #include "survey.hpp"
 
 #include <boost/asio/error.hpp>
-#include <boost/container/static_vector.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -15,59 +16,6 @@ namespace weir::inline v0_2::detail {
 thread_local constinit call_list* owed_by_this_thread = nullptr;
 
 namespace {
-
-template <class T>
-using for_each_limiter = boost::container::static_vector<T, most_chained>;
-
-// Inserts `x` into a sorted list, which is short.
-template <class T>
-void insert_in_order(for_each_limiter<T>& all, T const& x) {
-    all.push_back(x);
-    for (auto i = all.size() - 1; i != 0 && all[i] < all[i - 1]; --i)
-        std::swap(all[i], all[i - 1]);
-}
-
-// The locks of several limiters, each taken once. The resulting work is done when all locks are free.
-class joint_section {
-public:
-    // `used` has a `core` in each element, in the order of the locks.
-    template <class Used>
-    explicit joint_section(Used const& used) {
-        for (auto const& each : used) {
-            if (!cores_.empty() && cores_.back() == each.core)
-                continue;
-            cores_.push_back(each.core);
-            each.core->lock();
-        }
-    }
-    joint_section(joint_section const&) = delete;
-    joint_section& operator=(joint_section const&) = delete;
-    ~joint_section() {
-        for_each_limiter<chain_core*> unattended;
-        for (auto* const core : cores_) {
-            if (core->unlock(counts_))
-                unattended.push_back(core);
-        }
-        for (auto* const core : unattended)
-            core->attend();
-    }
-
-    /// Lets the locks count permits from the end of the section on.
-    void lets_count() noexcept { counts_ = true; }
-
-    [[nodiscard]] for_each_limiter<chain_core*> const& cores() const noexcept { return cores_; }
-    [[nodiscard]] section_time& time() const noexcept { return time_; }
-    [[nodiscard]] bool covers(chain_operation const& c) const noexcept {
-        return std::ranges::all_of(c.entries, [&](chain_entry const& e) {
-            return std::ranges::find(cores_, e.core) != cores_.end();
-        });
-    }
-
-private:
-    for_each_limiter<chain_core*> cores_;
-    section_time mutable time_;
-    bool counts_ = false;
-};
 
 // Call all functions below under the locks of all limiters of the chain.
 
@@ -221,7 +169,7 @@ void wait_on(chain_operation& c, survey const& s, time_point now) noexcept {
 void decide(chain_operation& c, section_time& t) noexcept {
     c.called.store(false, std::memory_order_relaxed);
     survey const s(c.entries, t);
-    auto const now = c.at_home->member->now(t);
+    auto const now = c.at_home->member->now(*c.at_home, t);
     if (c.cancelled)
         return finish(c, boost::asio::error::operation_aborted, nullptr, s);
     if (s.error)
@@ -242,7 +190,7 @@ void decide(chain_operation& c, section_time& t) noexcept {
 void claim(chain_operation& first, call_list& owed, int& made) noexcept {
     for_each_limiter<std::shared_ptr<chain_core>> kept;
     for (auto const& e : first.entries)
-        kept.push_back(e.member->share());
+        kept.push_back(e.member->share(*e.core));
     joint_section const here(first.entries);
     call_list called;
     called.push_back(first);
@@ -270,7 +218,7 @@ void begin_to_wait(chain_operation& c, chain_entry& at) {
     c.at = operation::place::chained;
     c.at_home->member->set_alarm(c, c.gives_up);
     for (auto& e : c.entries)
-        e.member->summon();
+        e.member->summon(e);
     at.member->evict(at);
 }
 
@@ -306,24 +254,87 @@ bool put_back_by_counting(std::span<permit> parts) noexcept {
     return true;
 }
 
-chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
+// Sets `next` instead of an answer if an entry has to ask another core.
+chain_answer answer_here(std::span<chain_entry> entries, bool is_final, sent_on& next) noexcept {
     joint_section here(entries);
     auto const s = survey_now(entries, here.time());
-    if (s.error)
+    if (s.error) {
+        if ((next = find_sent_on(s.rejects, s.error)))
+            return chain_answer(false);
         return {s.error, reject(s.rejects, *s.rejects, s.error, s)};
+    }
     if (s.all_let) {
-        chain_entry const* const lacks_place = admit(entries, here.time());
+        auto* const lacks_place = admit(entries, here.time());
         if (!lacks_place) {
             if (std::ranges::all_of(entries, [](auto& e) { return e.asked_for() == request(); }))
                 here.lets_count();
             return chain_answer(true);
         }
         error_code const ec = errc::too_many_keys;
+        if ((next = find_sent_on(lacks_place, ec)))
+            return chain_answer(false);
         return {ec, reject(lacks_place, *lacks_place, ec, s)};
     }
     if (!is_final)
         return chain_answer(false);
     return {errc::no_permit, reject(s.named, *s.named, errc::no_permit, s)};
+}
+
+chain_answer answer(std::span<chain_entry> entries, bool is_final) noexcept {
+    for (;;) {
+        sent_on next;
+        auto const result = answer_here(entries, is_final, next);
+        if (!next) [[likely]]
+            return result;
+        send_on(entries, next);
+    }
+}
+
+// Does the work of `enter_chain`, but sets `next` if an entry has to ask another core.
+bool enter_here(chain_operation& c, wait_limit const& limit, sent_on& next) {
+    joint_section const here(c.entries);
+    auto const s = survey_now(c.entries, here.time());
+    auto const over = [&](error_code ec, chain_entry* by) {
+        if ((next = find_sent_on(by, ec)))
+            return false;
+        c.error = ec;
+        if (ec)
+            c.rejected = reject(by, *c.at_home, ec, s);
+        c.detach();
+        return false;
+    };
+    if (c.cancelled)
+        return over(boost::asio::error::operation_aborted, nullptr);
+    if (s.error)
+        return over(s.error, s.rejects);
+    if (s.all_let) {
+        auto* const lacks_place = admit(c.entries, here.time());
+        return over(lacks_place ? make_error_code(errc::too_many_keys) : error_code(), lacks_place);
+    }
+    auto const now = c.at_home->member->now(*c.at_home, here.time());
+    auto const length = limit.length.length_or(c.at_home->member->patience(*c.at_home));
+    c.gives_up = std::min(length == forever ? never : later(now, length), limit.until);
+    if (s.says_when() && later(now, s.longest) > c.gives_up)
+        return over(errc::deadline_unreachable, s.named);
+    if (c.gives_up <= now)
+        return over(errc::timed_out, s.named);
+    try {
+        for (auto& e : c.entries) {
+            if (!e.member->prepare(e, here.time())) {
+                withdraw(c);
+                return over(errc::too_many_keys, &e);
+            }
+        }
+        if (!s.last->member->has_place(*s.last)) {
+            withdraw(c);
+            return over(errc::queue_full, s.last);
+        }
+        begin_to_wait(c, *s.last);
+    } catch (...) {
+        withdraw(c);
+        throw;
+    }
+    return true;
 }
 
 }  // namespace
@@ -378,47 +389,15 @@ chain_answer enter_chain_at_once(std::span<chain_entry> entries) noexcept {
 }
 
 bool enter_chain(chain_operation& c, wait_limit const& limit) {
-    joint_section const here(c.entries);
-    auto const s = survey_now(c.entries, here.time());
-    auto const over = [&](error_code ec, chain_entry const* by) {
-        c.error = ec;
-        if (ec)
-            c.rejected = reject(by, *c.at_home, ec, s);
-        c.detach();
-        return false;
-    };
-    if (c.cancelled)
-        return over(boost::asio::error::operation_aborted, nullptr);
-    if (s.error)
-        return over(s.error, s.rejects);
-    if (s.all_let) {
-        chain_entry const* const lacks_place = admit(c.entries, here.time());
-        return over(lacks_place ? make_error_code(errc::too_many_keys) : error_code(), lacks_place);
+    for (;;) {
+        sent_on next;
+        bool const waits = enter_here(c, limit, next);
+        if (!next) [[likely]]
+            return waits;
+        send_on(c.entries, next);
+        c.find_home();
+        c.move_to(c.at_home->member->share(*c.at_home->core));
     }
-    auto const now = c.at_home->member->now(here.time());
-    auto const length = limit.length.length_or(c.at_home->member->patience());
-    c.gives_up = std::min(length == forever ? never : later(now, length), limit.until);
-    if (s.says_when() && later(now, s.longest) > c.gives_up)
-        return over(errc::deadline_unreachable, s.named);
-    if (c.gives_up <= now)
-        return over(errc::timed_out, s.named);
-    try {
-        for (auto& e : c.entries) {
-            if (!e.member->prepare(e, here.time())) {
-                withdraw(c);
-                return over(errc::too_many_keys, &e);
-            }
-        }
-        if (!s.last->member->has_place(*s.last)) {
-            withdraw(c);
-            return over(errc::queue_full, s.last);
-        }
-        begin_to_wait(c, *s.last);
-    } catch (...) {
-        withdraw(c);
-        throw;
-    }
-    return true;
 }
 
 void make_claims(call_list& calls) noexcept {
