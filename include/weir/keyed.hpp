@@ -138,8 +138,9 @@ void check_not_watched(std::tuple<Options...> const& options) {
 ///
 /// Forgetting: a new key starts with the state of an unused limiter as old as this object, so a key that was never used
 /// is like a key that was not used for long. The limiter forgets a key that has reached that state again; this cannot
-/// change a later decision. Each new key checks 8 entries of the table, and 72 if the table has no free entry, so no
-/// call stops to clear the table. Other keys reuse the memory. If no entry becomes free, or memory is exhausted,
+/// change a later decision. `Policy` decides whether two states are alike: by `are_alike` of its rule, or by `is_alike`
+/// as `policy::whole_rule` documents it. Each new key checks 8 entries of the table, and 72 if the table has no free entry,
+/// so no call stops to clear the table. Other keys reuse the memory. If no entry becomes free, or memory is exhausted,
 /// `keyed_options::no_place` decides: the key is rejected with `errc::too_many_keys`, or shares one state with other keys.
 /// This is decided for each request when it is made, also for one of a chain: so with `when_no_place::share` none is
 /// rejected with `errc::too_many_keys`. No key is evicted.
@@ -155,11 +156,17 @@ class basic_keyed {
                   "weir::keyed: the type of the keys has no hash. Specialize std::hash for it, or "
                   "name a hash like weir::key_hash as the fifth argument of weir::basic_keyed");
     static_assert(detail::is_compared<Key>, "weir::keyed: the type of the keys has no operator==");
+    static_assert(
+        detail::can_be_forgotten<Policy>,
+        "weir::keyed: the policy has no is_alike(other, now), which returns whether it makes "
+        "the same decisions as other from now on: keyed forgets keys that are like unused ones");
     static constexpr bool is_usable = detail::is_hashed<Key, Hash> && detail::is_compared<Key>;
     using stored_key = std::conditional_t<is_usable, Key, detail::unusable_key>;
     using hash_type = std::conditional_t<is_usable, Hash, detail::unusable_hash>;
 
-    using rule_type = policy::rule_of_t<Policy>;
+    using rule_type =
+        typename std::conditional_t<detail::can_be_forgotten<Policy>, policy::rule_of<Policy>,
+                                    std::type_identity<detail::unforgettable_rule<Policy>>>::type;
     using shared_rule = std::shared_ptr<rule_type const>;
     using room = detail::keyed_room<stored_key, hash_type, rule_type, Queue>;
     using core_type = detail::core<room, detail::asio_host<Executor, Timer>>;

@@ -32,6 +32,9 @@ namespace policy {
 ///
 /// Permits accumulate for a second. A request for more than these waits for all of them, and the rest is a debt.
 ///
+/// `keyed` does not support it: what it has learned is never like the state of an unused key, so no key could be
+/// forgotten. Make one for each service.
+///
 /// Memory: constant, about 250 bytes. Each call takes constant time.
 ///
 /// Source: the adaptive retry mode of the AWS SDKs; CUBIC of RFC 9438.

@@ -41,6 +41,8 @@ namespace policy {
 /// none of 1,000 requests. It has `probes` 1, one permit per request, and no lost response, and it makes the fields when
 /// it counts the request, less than a second before they arrive.
 ///
+/// `keyed` does not support it, since the statements are options: make one for each account at a server.
+///
 /// Memory: constant, 88 bytes. Each call takes constant time.
 class server_quota {
 public:

@@ -9,7 +9,10 @@
 #include <weir/error.hpp>
 #include <weir/key_hash.hpp>
 #include <weir/permit.hpp>
+#include <weir/policy/rule.hpp>
+#include <weir/time.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -37,6 +40,11 @@ template <class Key>
 inline constexpr bool is_compared = comparable_with<Key, Key>;
 template <class Like, class Key>
 inline constexpr bool is_distinct = distinct_as<Like, Key>;
+template <class Policy>
+inline constexpr bool can_be_forgotten =
+    requires { typename Policy::rule_type; } || requires(Policy const& p, time_point now) {
+        { p.is_alike(p, now) } noexcept -> std::same_as<bool>;
+    };
 
 /// Reports a type that is not like a key.
 template <class Like, class Key, class Hash>
@@ -78,6 +86,13 @@ struct unusable_key {
 struct unusable_hash {
     template <class Like>
     std::uint64_t operator()(hash_seed const&, Like const&) const noexcept;
+};
+
+/// Replaces the rule of a policy without `is_alike`, after that error was reported.
+template <class Policy>
+struct unforgettable_rule : policy::rule_of_t<Policy> {
+    using policy::rule_of_t<Policy>::rule_of_t;
+    [[nodiscard]] bool are_alike(Policy const&, Policy const&, time_point) const noexcept;
 };
 
 /// The key of a request to a keyed limiter.
