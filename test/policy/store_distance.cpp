@@ -18,7 +18,7 @@ using weir::time_point;
 using weir::policy::shared_bucket;
 using weir::policy::store_distance;
 
-// A process that asks at once whenever it may, and what it was told to ask for.
+// A process that asks as soon as it may, for the minimum.
 struct process {
     shared_bucket bucket;
     duration round_trip;

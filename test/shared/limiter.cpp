@@ -54,8 +54,10 @@ struct fixture {
     fixture() { is_as_far_as(1ms); }
 
     static weir::shared_options options() {
-        return {
-            .rate = {10, 1s}, .burst = 5, .timeout = 50ms, .retry = {.initial = 50ms, .max = 500ms, .jitter = 0}};
+        return {.rate = {10, 1s},
+                .burst = 5,
+                .timeout = 50ms,
+                .retry = {.initial = 50ms, .max = 500ms, .jitter = 0}};
     }
     void is_as_far_as(weir::duration way, fate f = fate::answered) const {
         server->behave({.there = way / 2, .back = way / 2, .what = f});

@@ -119,7 +119,8 @@ public:
         auto const current = in(cursor_.passed(now), s);
         return missing(current, n, ahead) <= 0 ? now : ready_later(s, n, ahead, now, now);
     }
-    /// The same after a pause: the windows until `from` are predicted from the wall clock of `now`.
+    /// Returns when `n` permits can be granted after `ahead` others, if none is granted before `from`. The windows until
+    /// then are predicted from the wall clock at `now`.
     [[nodiscard]] time_point ready_from(state_type const& s, amount n, amount ahead, time_point now,
                                         time_point from) const noexcept {
         return ready_later(s, n, ahead, now, from);
