@@ -138,12 +138,12 @@ void check_not_watched(std::tuple<Options...> const& options) {
 ///
 /// Forgetting: a new key starts with the state of an unused limiter as old as this object, so a key that was never used
 /// is like a key that was not used for long. The limiter forgets a key that has reached that state again; this cannot
-/// change a later decision. `Policy` decides whether two states are alike: by `are_alike` of its rule, or by `is_alike`
-/// as `policy::whole_rule` documents it. Each new key checks 8 entries of the table, and 72 if the table has no free entry,
+/// change a later decision. `Policy` compares states by `are_alike` of its rule, or by `is_alike`, as
+/// `policy::whole_rule` documents it. Each new key checks 8 entries of the table, and 72 if the table has no free entry,
 /// so no call stops to clear the table. Other keys reuse the memory. If no entry becomes free, or memory is exhausted,
-/// `keyed_options::no_place` decides: the key is rejected with `errc::too_many_keys`, or shares one state with other keys.
-/// This is decided for each request when it is made, also for one of a chain: so with `when_no_place::share` none is
-/// rejected with `errc::too_many_keys`. No key is evicted.
+/// `keyed_options::no_place` decides: the key is rejected with `errc::too_many_keys`, or shares one state with other
+/// keys. This is decided for each request when it is made, also for one of a chain: so with `when_no_place::share` none
+/// is rejected with `errc::too_many_keys`. No key is evicted.
 ///
 /// Statistics cover all keys together; `heaviest` lists the most frequent keys.
 ///
