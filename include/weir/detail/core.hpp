@@ -87,8 +87,10 @@ public:
                                        Key const&... key) noexcept {
         if (is_countable(r) && this->try_take()) [[likely]]
             return counted_permit(ec);
-        if (room().perhaps_waiting())
+        if (room().perhaps_waiting()) {
+            ec = {};
             return {};  // `enter` decides: asking twice is useless
+        }
         return ask_under_lock(r, ec, key...);
     }
 
