@@ -99,6 +99,16 @@ std::optional<described_by> described_by_of(std::string_view text) {
     return std::nullopt;
 }
 
+std::string to_string(unknown_name what) {
+    return what == unknown_name::first ? "first" : "refuse";
+}
+std::optional<unknown_name> unknown_name_of(std::string_view text) {
+    for (auto const one : {unknown_name::refuse, unknown_name::first})
+        if (text == to_string(one))
+            return one;
+    return std::nullopt;
+}
+
 std::string to_string(seats_of_upgrade until) {
     return until == seats_of_upgrade::handshake ? "handshake" : "connection";
 }

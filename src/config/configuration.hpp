@@ -308,7 +308,8 @@ struct field_changes {
 
 /// Time limits of connections and messages.
 struct timeouts {
-    weir::duration header = std::chrono::seconds(10);  // of a request, from its first byte
+    weir::duration header = std::chrono::seconds(10);     // of a request, from its first byte
+    weir::duration handshake = std::chrono::seconds(10);  // of TLS, from its first byte
     weir::duration body = std::chrono::seconds(30);  // the next part of a body, to or from a client
     std::optional<weir::duration> whole_body;  // of a request: the sum of the waits for its parts
     weir::duration idle = std::chrono::seconds(75);      // until a client starts another request

@@ -394,6 +394,10 @@ kind<described_by> way_of_describing() {
     return of_text<described_by>("`x-forwarded`, `x-original` or `itself`", described_by_of);
 }
 
+kind<unknown_name> what_unknown_names_get() {
+    return of_text<unknown_name>("`refuse` or `first`", unknown_name_of);
+}
+
 kind<full_of_keys> what_further_keys_get() {
     return of_text<full_of_keys>("`share` or `reject`", full_of_keys_of);
 }

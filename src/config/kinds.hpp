@@ -56,6 +56,7 @@ namespace config {
 
 [[nodiscard]] kind<forwarded_by> way_of_forwarding();
 [[nodiscard]] kind<described_by> way_of_describing();
+[[nodiscard]] kind<unknown_name> what_unknown_names_get();
 [[nodiscard]] kind<limit_headers> which_headers();
 [[nodiscard]] kind<full_of_keys> what_further_keys_get();
 [[nodiscard]] kind<log_format> way_of_logging();

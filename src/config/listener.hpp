@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace config {
 
@@ -60,11 +61,30 @@ struct check_options {
     friend bool operator==(check_options const&, check_options const&) = default;
 };
 
+/// A certificate for TLS. The files have the PEM format; a relative path starts at the folder of the configuration file.
+struct certificate {
+    std::string certificate;  // with the certificates of its issuers
+    std::string key;
+
+    friend bool operator==(config::certificate const&, config::certificate const&) = default;
+};
+
+/// The treatment of a client that asks for a server name without a certificate.
+enum class unknown_name : std::uint8_t {
+    refuse,  // an error
+    first,   // the first certificate
+};
+/// `refuse`, `first`.
+[[nodiscard]] std::string to_string(unknown_name what);
+[[nodiscard]] std::optional<unknown_name> unknown_name_of(std::string_view text);
+
 struct listener {
     listen_address address;
     bool proxy_protocol = false;        // each connection starts with its header, version 1 or 2
     std::optional<unsigned> mode = {};  // of the file of a unix socket; empty: by the umask
     std::optional<check_options> check = {};  // its requests are checks
+    std::vector<certificate> tls = {};        // empty: clients do not use TLS
+    config::unknown_name unknown_name = config::unknown_name::refuse;
 
     friend bool operator==(listener const&, listener const&) = default;
 };

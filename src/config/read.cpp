@@ -127,6 +127,7 @@ private:
     void read_timeouts(table_reader& t);
     void read_listener(table_reader& t);
     void read_check(table_reader& t, listener& l);
+    void read_tls(table_reader& t, listener& l);
     void read_upstream(table_reader& t);
     void read_hash(table_reader& t, upstream& u);
     void read_store(table_reader& t);
@@ -230,6 +231,7 @@ void file_reader::find_settings_without_effect() {
 void file_reader::read_timeouts(table_reader& t) {
     auto& to = made_.timeouts;
     t.get("header", to.header, time(1ms));
+    t.get("handshake", to.handshake, time(1ms));
     t.get("body", to.body, time(1ms));
     t.get("whole_body", to.whole_body, time(1ms));
     t.get("idle", to.idle, time(1ms));
@@ -283,6 +285,7 @@ void file_reader::read_listener(table_reader& t) {
         !std::holds_alternative<unix_address>(l.address))
         t.problem(t.at("proxy_protocol"), "`proxy_protocol` requires `trusted` in [clients]");
     t.table("check", [&](table_reader& of) { read_check(of, l); });
+    read_tls(t, l);
     made_.listeners.push_back(std::move(l));
 }
 
@@ -297,6 +300,24 @@ void file_reader::read_check(table_reader& t, listener& l) {
     if (l.proxy_protocol)
         t.problem(t.at(), "a check describes its client itself; leave out `proxy_protocol`");
     checks_at_ = checks_at_.value_or(t.at());
+}
+
+void file_reader::read_tls(table_reader& t, listener& l) {
+    // A relative path starts at the folder of this file.
+    auto const read_path = [this](table_reader& of, std::string_view key, std::string& into) {
+        if (of.require(key, into, text("a file")))
+            into = (std::filesystem::path(path_).parent_path() / into).string();
+    };
+    t.tables("tls", [&](table_reader& of) {
+        auto& one = l.tls.emplace_back();
+        read_path(of, "certificate", one.certificate);
+        read_path(of, "key", one.key);
+    });
+    if (t.is_empty_list("tls"))
+        t.problem(t.at("tls"), "`tls` has no certificate");
+    t.get("unknown_name", l.unknown_name, what_unknown_names_get());
+    if (t.has("unknown_name") && !t.has("tls"))
+        t.problem(t.at("unknown_name"), "`unknown_name` requires `tls`");
 }
 
 void file_reader::read_upstream(table_reader& t) {

@@ -56,6 +56,13 @@ std::string value_text(server const& s) {
 std::string value_text(forwarded_by value) {
     return tool::quoted(to_string(value));
 }
+std::string value_text(unknown_name value) {
+    return tool::quoted(to_string(value));
+}
+std::string value_text(certificate const& c) {
+    return fmt::format("{{ certificate = {}, key = {} }}", tool::quoted(c.certificate),
+                       tool::quoted(c.key));
+}
 std::string value_text(described_by value) {
     return tool::quoted(to_string(value));
 }
@@ -130,6 +137,7 @@ private:
 void write(writer& w, timeouts const& t, timeouts const& by_default) {
     w.table("timeouts");
     w.member("header", t.header, by_default.header);
+    w.member("handshake", t.handshake, by_default.handshake);
     w.member("body", t.body, by_default.body);
     w.member("whole_body", t.whole_body);
     w.member("idle", t.idle, by_default.idle);
@@ -335,6 +343,8 @@ std::string write(configuration const& c) {
         w.member("proxy_protocol", l.proxy_protocol, false);
         if (l.mode)
             w.line("mode", fmt::format("\"{:04o}\"", *l.mode));
+        w.member("tls", l.tls);
+        w.member("unknown_name", l.unknown_name, unknown_name::refuse);
         if (auto const& check = l.check)
             w.line("check", fmt::format("{{ described_by = {}, refuse = {} }}",
                                         value_text(check->described_by), check->refuse));

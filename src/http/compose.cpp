@@ -83,7 +83,7 @@ void compose(std::string& out, request_head const& request, forwarding const& ho
             add(out, f.name, f.value);
     }
     if (!has_proto && changes.keep(forwarded_proto))
-        add(out, forwarded_proto, "http");  // the only protocol of the proxy's clients
+        add(out, forwarded_proto, how.scheme);
     if (!has_host && !request.host.empty() && changes.keep(forwarded_host))
         add(out, forwarded_host, request.host);
     changes.write_to(out);

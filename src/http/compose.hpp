@@ -14,11 +14,12 @@ namespace http {
 
 /// How a request is forwarded.
 struct forwarding {
-    std::string_view peer;          // the last entry of X-Forwarded-For
-    bool is_trusted = false;        // the peer may set X-Forwarded-Proto and X-Forwarded-Host
-    std::string_view upstream;      // the Host of a request without one
-    std::string_view upgrade = {};  // the protocol to ask for; empty: none
-    std::string_view target = {};   // empty: the target of the request
+    std::string_view peer;             // the last entry of X-Forwarded-For
+    bool is_trusted = false;           // the peer may set X-Forwarded-Proto and X-Forwarded-Host
+    std::string_view upstream;         // the Host of a request without one
+    std::string_view upgrade = {};     // the protocol to ask for; empty: none
+    std::string_view target = {};      // empty: the target of the request
+    std::string_view scheme = "http";  // X-Forwarded-Proto, if no trusted peer states it
 };
 
 /// Writes the header of a request for the upstream. A trusted peer may state X-Forwarded-Proto and X-Forwarded-Host;

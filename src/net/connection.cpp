@@ -58,6 +58,12 @@ connection::connection(stream_socket socket, watchdog& dog) : socket_(std::move(
     dog.add(*this);
 }
 
+// An encrypted answer that the end of the connection ends is complete only with an announcement of the end.
+connection::~connection() {
+    if (channel_ && socket_.is_open())
+        channel_->end_of_output();
+}
+
 // A direct send on a blocking socket would block the thread. Only the first call for a socket makes a system call.
 void connection::be_non_blocking() {
     error_code ignored;
@@ -70,9 +76,37 @@ void connection::move_to(asio::io_context& context) {
     be_non_blocking();
 }
 
+task<error_code> connection::shake_hands() {
+    for (;;) {
+        auto const [bytes, ec, next] =
+            socket_.is_open() ? channel_->shake_hands()
+                              : channel::result{.ec = asio::error::bad_descriptor};
+        if (ec != asio::error::would_block)
+            co_return ec;
+        auto const [stopped] = co_await socket_.async_wait(next, as_values);
+        if (stopped)
+            co_return stopped;
+    }
+}
+
+// The channel has the number of the descriptor, which another connection may get once it is closed.
+channel::result connection::read_some(std::span<char> into) {
+    return socket_.is_open() ? channel_->read(into)
+                             : channel::result{.ec = asio::error::bad_descriptor};
+}
+
+std::size_t connection::encrypt_some(http::gather const& what, error_code& ec) {
+    auto const r = socket_.is_open() ? channel_->write(what)
+                                     : channel::result{.ec = asio::error::bad_descriptor};
+    ec = r.ec;
+    to_write_ = r.next;
+    return r.bytes;
+}
+
 bool connection::send_now(http::gather& what, error_code& ec) {
     // The system call for one piece is cheaper.
-    auto sent = what.size() == 1
+    auto sent = channel_ ? encrypt_some(what, ec)
+                : what.size() == 1
                     ? socket_.write_some(asio::buffer(what.front().data(), what.front().size()), ec)
                     : socket_.write_some(as_buffers(what), ec);
     if (ec == asio::error::would_block)
@@ -92,8 +126,20 @@ task<error_code> connection::send(http::gather what) {
     error_code ec;
     if (send_now(what, ec))
         co_return ec;
+    if (channel_)
+        co_return co_await send_encrypted(std::move(what));
     auto const [error, n] = co_await asio::async_write(socket_, as_buffers(what), as_values);
     co_return error;
+}
+
+task<error_code> connection::send_encrypted(http::gather what) {
+    for (error_code ec;;) {
+        auto const [stopped] = co_await wait(stream_socket::wait_write);
+        if (stopped)
+            co_return stopped;
+        if (send_now(what, ec))
+            co_return ec;
+    }
 }
 
 presence connection::other_side() {
@@ -113,11 +159,11 @@ bool connection::is_reset() {
 }
 
 bool connection::has_input() {
-    return peek(socket_) == input::some;
+    return (channel_ && channel_->has_input()) || net::peek(socket_) == input::some;
 }
 
 bool connection::is_silent() {
-    return peek(socket_) == input::none;
+    return net::peek(socket_) == input::none;
 }
 
 void connection::no_delay() {
@@ -136,6 +182,8 @@ void connection::close() noexcept {
 }
 
 void connection::end_of_output() noexcept {
+    if (channel_ && socket_.is_open())
+        channel_->end_of_output();
     error_code ignored;
     socket_.shutdown(stream_socket::shutdown_send, ignored);
 }

@@ -1,9 +1,15 @@
 #pragma once
 
 #include "asio.hpp"
+#include "channel.hpp"
 #include "http/buffer.hpp"
 #include "presence.hpp"
 #include "watchdog.hpp"
+
+#include <boost/asio/append.hpp>
+#include <boost/asio/compose.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 
 #include <array>
 #include <atomic>
@@ -22,26 +28,64 @@ namespace net {
 
 enum class direction : std::uint8_t { reading, writing };
 
-/// A non-blocking socket with time limits. Use it on the thread of its watchdog.
+/// A non-blocking socket with time limits, which may be encrypted. Use it on the thread of its watchdog.
 class connection final : public watched {
 public:
     connection(stream_socket socket, watchdog& dog);
+    ~connection();
+
+    /// Encrypts the connection from here on with the channel that `make(int descriptor)` returns. Completes when both
+    /// sides agreed, or with an error. A time limit in the direction `reading` applies.
+    template <class Make>
+    [[nodiscard]] task<error_code> encrypt(Make const& make) {
+        channel_ = make(socket_.native_handle());
+        return shake_hands();
+    }
+    /// Null without encryption.
+    [[nodiscard]] channel const* encryption() const noexcept { return channel_.get(); }
 
     /// Completes with `(error_code, std::size_t)`.
     [[nodiscard]] auto receive(std::span<char> into) {
-        return socket_.async_receive(asio::buffer(into.data(), into.size()), as_values);
+        return asio::async_initiate<decltype(as_values) const, void(error_code, std::size_t)>(
+            [this, into](auto handler) {
+                if (channel_)
+                    decrypt(into, std::move(handler));
+                else
+                    socket_.async_receive(asio::buffer(into.data(), into.size()),
+                                          std::move(handler));
+            },
+            as_values);
+    }
+    /// Completes with `(error_code, std::size_t)`. Copies unread bytes of the socket, which stay unread.
+    [[nodiscard]] auto peek(std::span<char> into) {
+        return socket_.async_receive(
+            asio::buffer(into.data(), into.size()), stream_socket::message_peek, as_values);
     }
 
     /// Completes with `(error_code)` when the socket is ready for `what` or has an error; needs no buffer while it
-    /// waits.
+    /// waits. It may complete too early on an encrypted connection.
     [[nodiscard]] auto wait(stream_socket::wait_type what) {
-        return socket_.async_wait(what, as_values);
+        return asio::async_initiate<decltype(as_values) const, void(error_code)>(
+            [this, what](auto handler) {
+                if (!channel_)
+                    socket_.async_wait(what, std::move(handler));
+                else if (what == stream_socket::wait_read && channel_->has_input())
+                    asio::post(socket_.get_executor(),
+                               asio::append(std::move(handler), error_code()));
+                else
+                    socket_.async_wait(what == stream_socket::wait_write ? to_write_ : what,
+                                       std::move(handler));
+            },
+            as_values);
     }
 
     /// Calls `f(error_code)` when there are bytes to read, an end of input or an error.
     template <class F>
     void when_readable(F f) {
-        socket_.async_wait(stream_socket::wait_read, std::move(f));
+        if (channel_ && channel_->has_input())
+            asio::post(socket_.get_executor(), asio::append(std::move(f), error_code()));
+        else
+            socket_.async_wait(stream_socket::wait_read, std::move(f));
     }
 
     [[nodiscard]] auto connect(endpoint const& to) { return socket_.async_connect(to, as_values); }
@@ -89,6 +133,8 @@ public:
 
     void no_delay();
     void cancel() noexcept;
+    /// Closes the connection. If it is encrypted, the other side does not take this for the end of a message, unlike the
+    /// end by the destructor.
     void close() noexcept;
     void end_of_output() noexcept;
     /// Closes the connection so that the other side gets an error instead of an end of input.
@@ -106,8 +152,36 @@ private:
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
     void be_non_blocking();
+    task<error_code> shake_hands();
+    [[nodiscard]] channel::result read_some(std::span<char> into);
+    [[nodiscard]] std::size_t encrypt_some(http::gather const& what, error_code& ec);
+    task<error_code> send_encrypted(http::gather what);
+
+    // Reads until there are bytes or an error.
+    template <class Handler>
+    void decrypt(std::span<char> into, Handler handler) {
+        auto step = [this, into, got = channel::result(), is_first = true,
+                     is_done = false](auto& self, error_code ec = {}) mutable {
+            if (is_done)
+                return self.complete(got.ec, got.bytes);
+            got = ec ? channel::result{.ec = ec} : read_some(into);
+            if (got.ec == asio::error::would_block) {
+                is_first = false;
+                socket_.async_wait(got.next, std::move(self));
+            } else if (is_first) {  // a handler must not run within the initiation
+                is_done = true;
+                asio::post(socket_.get_executor(), std::move(self));
+            } else {
+                self.complete(got.ec, got.bytes);
+            }
+        };
+        asio::async_compose<Handler, void(error_code, std::size_t)>(
+            std::move(step), handler, socket_);
+    }
 
     stream_socket socket_;
+    std::unique_ptr<channel> channel_;                               // null: not encrypted
+    stream_socket::wait_type to_write_ = stream_socket::wait_write;  // what the channel waits for
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
     bool idle_ = false;

@@ -1,6 +1,7 @@
 // weir-proxy: a reverse proxy with limits; see `weir-proxy --help`. gate.hpp applies the limiters of the library,
 // session.hpp serves one connection.
 
+#include "certificates.hpp"
 #include "config/read.hpp"
 #include "config/write.hpp"
 #include "demo.hpp"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -134,11 +136,11 @@ std::string text_of(std::vector<config::limit> const& limits) {
                            : fmt::format("up to {}", tool::to_text(patience)));
 }
 
-std::string url_of(net::listener::acceptor const& acceptor) {
+std::string url_of(net::listener::acceptor const& acceptor, std::string_view scheme = "http") {
     auto const tcp = net::tcp_endpoint(acceptor.listens_at());
     auto const& name = acceptor.name();
     return tcp && name.find(':') != name.npos && !name.starts_with("systemd:")
-               ? fmt::format("http://{}:{}", name.substr(0, name.rfind(':')), tcp->port())
+               ? fmt::format("{}://{}:{}", scheme, name.substr(0, name.rfind(':')), tcp->port())
                : name;
 }
 
@@ -146,7 +148,7 @@ std::string url_of(net::listener::acceptor const& acceptor) {
 std::string greeting(server const& proxy, config::configuration const& c, bool demo) {
     std::vector<std::string> from;
     for (auto const& acceptor : proxy.acceptors())
-        from.push_back(url_of(acceptor));
+        from.push_back(url_of(acceptor, proxy.encrypts(acceptor) ? "https" : "http"));
     std::vector<std::string> to;
     for (auto const& u : c.upstreams)
         for (auto const& s : u.servers)
@@ -168,17 +170,21 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
                        in_force, admin ? fmt::format("; status page {}", url_of(*admin)) : "");
 }
 
-// Finds errors that reading the configuration does not find.
-void check(config::configuration const& c) {
+// Finds errors that reading the configuration does not find. Returns warnings.
+std::vector<std::string> check(config::configuration const& c) {
     net::asio::io_context context;
     for (auto const& e : c.stores)
         static_cast<void>(
             make_store(context.get_executor(), fmt::format("store `{}`: `url`", e.name), e.url));
+    auto warnings = c.warnings;
+    auto const more = read_certificates(c, nullptr).warnings(std::chrono::system_clock::now());
+    warnings.insert(warnings.end(), more.begin(), more.end());
+    return warnings;
 }
 
 // Checks the configuration, then signals the running proxy to reload it.
 void reload(config::configuration const& c) {
-    check(c);
+    static_cast<void>(check(c));
     if (c.pid_file.empty())
         throw tool::usage_error("--reload needs a `pid_file` in the configuration");
     std::ifstream in(c.pid_file);
@@ -244,10 +250,10 @@ int run(command const& asked) {
         return 0;
     }
     if (asked.what == action::check) {
-        check(c);
-        for (auto const& line : c.warnings)
+        auto const warnings = check(c);
+        for (auto const& line : warnings)
             tool::complain(fmt::format("weir-proxy: {}\n", line));
-        return asked.strict && !c.warnings.empty() ? 1 : 0;
+        return asked.strict && !warnings.empty() ? 1 : 0;
     }
     if (asked.what == action::reload) {
         reload(c);

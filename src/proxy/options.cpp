@@ -2,6 +2,7 @@
 
 #include <weir/version.hpp>
 
+#include "tls/context.hpp"
 #include "tool/arguments.hpp"
 #include "tool/command_line.hpp"
 #include "tool/completion.hpp"
@@ -184,7 +185,9 @@ private:
 
 command_line::command_line(command& c, options& o) {
     app_.set_help_flag("--help", "print this help and exit");
-    app_.set_version_flag("--version", "weir-proxy " WEIR_VERSION_STRING "\n",
+    app_.set_version_flag("--version",
+                          fmt::format("weir-proxy " WEIR_VERSION_STRING "{}\n",
+                                      tls::is_built_in() ? "" : " without TLS"),
                           "print the version and exit");
     tool::add_completion(app_);
     app_.footer(footer);

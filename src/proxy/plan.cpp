@@ -59,6 +59,7 @@ plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_sh
     : executor_(ex), configuration_(std::move(c)), files_(files), before_(std::move(before)) {
     find_servers();
     find_stores();
+    certificates_ = read_certificates(configuration_, before_ ? &before_->certificates : nullptr);
     find_limits();
     find_bandwidths();
 }
@@ -179,6 +180,7 @@ std::vector<net::endpoint> plan_maker::endpoints() const {
 std::shared_ptr<plan const> plan_maker::make() {
     plan made{.configuration = configuration_,
               .stores = stores_,
+              .certificates = certificates_,
               .limits = limits_,
               .bandwidths = bandwidths_,
               .upstreams = {},

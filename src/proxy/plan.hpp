@@ -1,6 +1,7 @@
 #pragma once
 
 #include "bandwidth.hpp"
+#include "certificates.hpp"
 #include "config/configuration.hpp"
 #include "file_shares.hpp"
 #include "limit.hpp"
@@ -30,6 +31,7 @@ struct bandwidth_limit {
 struct plan {
     config::configuration configuration;
     std::map<std::string, store> stores;
+    certificates_of_listeners certificates;
     std::vector<std::shared_ptr<limit>> limits;  // in the order of the configuration
     std::vector<bandwidth_limit> bandwidths;     // the same
     std::vector<std::shared_ptr<upstream>> upstreams;
@@ -100,6 +102,7 @@ private:
     };
     std::vector<moved_server> moved_;
     std::map<std::string, store> stores_;
+    certificates_of_listeners certificates_;
     std::vector<std::shared_ptr<limit>> limits_;
     std::vector<bandwidth_limit> bandwidths_;
 };

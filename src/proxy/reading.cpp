@@ -148,12 +148,22 @@ net::task<bool> drop_body(side from, http::body_reader& body, net::clock::durati
     co_return true;
 }
 
-net::task<std::optional<net::introduction>> receive_introduction(side from,
-                                                                 net::clock::duration limit) {
+net::task<std::optional<net::introduction>> receive_introduction(
+    side from, net::clock::duration limit, rest behind) {
     auto& [client, in] = from;
     net::time_limit const until(client, net::direction::reading, limit);
     for (;;) {
-        auto const [ec, n] = co_await client.receive(in.room());
+        auto room = in.room();
+        if (behind == rest::stays) {
+            auto const [ec, n] = co_await client.peek(room);
+            if (ec)
+                co_return std::nullopt;
+            // Unless the header is complete, all these bytes belong to it.
+            auto const seen = net::parse_introduction({in.text().data(), in.size() + n});
+            bool const ends = seen.is == net::introduction::state::complete;
+            room = room.first(ends ? seen.size - in.size() : n);
+        }
+        auto const [ec, n] = co_await client.receive(room);
         in.commit(n);
         auto const found = net::parse_introduction(in.text());
         if (ec || found.is == net::introduction::state::wrong)

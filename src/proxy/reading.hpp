@@ -95,8 +95,11 @@ struct body_part {
 [[nodiscard]] net::task<bool> drop_body(side from, http::body_reader& body,
                                         net::clock::duration limit);
 
+/// Whether the bytes behind the header of the PROXY protocol stay in the socket, for another reader.
+enum class rest : std::uint8_t { may_be_read, stays };
+
 /// Reads the header of the PROXY protocol at the start of a connection. Returns nothing if it is missing or invalid.
 [[nodiscard]] net::task<std::optional<net::introduction>> receive_introduction(
-    side from, net::clock::duration limit);
+    side from, net::clock::duration limit, rest behind = rest::may_be_read);
 
 }  // namespace proxy

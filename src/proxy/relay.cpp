@@ -50,7 +50,8 @@ net::task<relayed> relay::run(std::string_view peer, bool is_trusted) {
                    .is_trusted = is_trusted,
                    .upstream = route_.to->servers().front()->name(),
                    .upgrade = upgrade_,
-                   .target = path ? std::string_view(x_.kept.target) : std::string_view()},
+                   .target = path ? std::string_view(x_.kept.target) : std::string_view(),
+                   .scheme = client_.connection.encryption() ? "https" : "http"},
                   {route_.request_headers, x_.variables});
     shared_.dog.add(*this);
 

@@ -20,8 +20,10 @@ namespace proxy {
 namespace {
 
 // Reports settings without effect.
-void warn_of(config::configuration const& c) {
-    for (auto const& line : c.warnings)
+void warn_of(plan const& p) {
+    for (auto const& line : p.configuration.warnings)
+        tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
+    for (auto const& line : p.certificates.warnings(std::chrono::system_clock::now()))
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
 }
 
@@ -35,12 +37,12 @@ server::server(config::configuration const& c, reloader::reader again)
       signals_(context_),
       bound_(context_) {
     tool::set_level(c.log_level);
-    warn_of(c);
     plan_maker maker(context_.get_executor(), c, shares_, nullptr);
     auto opening = listeners_.open(c);
     listeners_.check_for_loops(maker);
     plan_ = maker.make();
     opening.keep();
+    warn_of(*plan_);
     listeners_.follow(c);
     note_limits();
     state_.restore(*plan_);
@@ -129,7 +131,9 @@ void server::start_session(net::stream_socket socket, net::endpoint const& from,
     auto const tcp = net::tcp_endpoint(from);
     auto const peer = tcp ? tcp->address() : asio::ip::address();
     auto const& l = listeners_.options_of(by);
-    session::role const role{.awaits_balancer = l.proxy_protocol, .check = l.check};
+    session::role const role{.awaits_balancer = l.proxy_protocol,
+                             .check = l.check,
+                             .certificates = plan_->certificates.of(by.name())};
     // The socket and the session belong to the thread that serves them.
     asio::post(w.context(), [&w, peer, role, s = std::move(socket), a = std::move(a)]() mutable {
         session::start(
@@ -168,7 +172,7 @@ void server::apply(plan_maker& maker) {
     threads_.on_each([p = plan_](worker& w) { w.use(p); });
     tool::set_level(c.log_level);
     listeners_.follow(c);
-    warn_of(plan_->configuration);
+    warn_of(*plan_);
     note_limits();
     names_.emplace(context_, *plan_);
     checks_.emplace(context_, dog_, plan_);

@@ -42,6 +42,10 @@ public:
     [[nodiscard]] std::list<net::listener::acceptor> const& acceptors() const {
         return listeners_.all();
     }
+    /// Whether clients use TLS at this listener.
+    [[nodiscard]] bool encrypts(net::listener::acceptor const& one) const {
+        return plan_->certificates.of(one.name()) != nullptr;
+    }
     /// The listener of the status page and the metrics; null without one.
     [[nodiscard]] net::listener::acceptor const* admin_acceptor() const {
         return view_->acceptor();

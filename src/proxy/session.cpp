@@ -70,13 +70,27 @@ void session::sleep(std::unique_ptr<session> self) {
 }
 
 net::task<> session::wake(std::unique_ptr<session> self) {
-    auto const after = co_await self->serve_all();
+    auto after = next::close;
+    if (self->role_.certificates && !self->role_.awaits_balancer)
+        after = co_await self->encrypt();
+    else
+        after = co_await self->serve_all();
     if (after == next::request)
         sleep(std::move(self));
     else if (after == next::close_gently)
         co_await self->close_gently();
     else if (after == next::reset)
         self->client_.reset();
+}
+
+// Completes the handshake. It needs no workspace, so an unfinished one holds little memory.
+net::task<next> session::encrypt() {
+    auto const certificates = std::exchange(role_.certificates, nullptr);
+    auto const make = [&](int descriptor) { return certificates->accept(descriptor); };
+    net::time_limit const limit(client_, net::direction::reading, limits().handshake);
+    auto const ec = co_await client_.encrypt(make);
+    fresh_ = true;
+    co_return ec ? next::close : next::request;
 }
 
 // Serves requests until the connection ends or the next request does not arrive soon.
@@ -106,7 +120,8 @@ net::task<next> session::serve_all() {
 net::task<bool> session::be_introduced(side from) {
     if (!peer_.is_unspecified() && !is_trusted(shared_.plan->configuration.clients, peer_))
         co_return false;
-    auto const found = co_await receive_introduction(from, limits().header);
+    auto const found = co_await receive_introduction(
+        from, limits().header, role_.certificates ? rest::stays : rest::may_be_read);
     if (!found)
         co_return false;
     role_.awaits_balancer = false;

@@ -12,6 +12,7 @@
 #include "relay.hpp"
 #include "routes.hpp"
 #include "side.hpp"
+#include "tls/context.hpp"
 #include "workspace.hpp"
 
 #include <boost/asio/ip/address.hpp>
@@ -42,7 +43,8 @@ public:
     struct role {
         bool awaits_balancer =
             false;  // for the header of the PROXY protocol, which names the client
-        std::optional<config::check_options> check = {};  // its requests are checks
+        std::optional<config::check_options> check = {};        // its requests are checks
+        std::shared_ptr<tls::context const> certificates = {};  // null: it does not use TLS
     };
 
     /// `from` is the peer's address; unspecified for a Unix socket.
@@ -56,6 +58,7 @@ private:
     static void sleep(std::unique_ptr<session> self);
     static net::task<> wake(std::unique_ptr<session> self);
     net::task<next> serve_all();
+    net::task<next> encrypt();
     net::task<bool> be_introduced(side from);
     net::task<bool> goes_on_soon(http::buffer& in);
     net::task<next> serve(workspace& w);

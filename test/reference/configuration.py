@@ -37,6 +37,7 @@ BASE = {
 # The other keys that a table needs.
 NEEDS = {
     ("listen",): {"address": "127.0.0.1:1"},
+    ("listen", "tls"): {"certificate": "/a", "key": "/b"},
     ("state",): {"file": "/a"},
     ("upstream", "server"): {"address": "127.0.0.1:2"},
     ("route",): {"upstream": "shop"},
@@ -56,6 +57,7 @@ NEEDS_BESIDE = {
 NEEDS_OF_KEY = {
     ("listen", "proxy_protocol"): {"address": "unix:/a"},
     ("listen", "mode"): {"address": "unix:/a"},
+    ("listen", "unknown_name"): {"tls": [{"certificate": "/a", "key": "/b"}]},
     ("limit", "shared_as"): {"store": "counts"},
     ("limit", "prefetch"): {"store": "counts"},
     ("limit", "timeout"): {"store": "counts"},
@@ -251,7 +253,7 @@ class Configuration(unittest.TestCase):
     @unittest.skipIf(not jsonschema, "python3-jsonschema is not installed")
     def test_the_schema_knows_combinations(self):
         for path, values in (
-            (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
+            (("listen",), {"unknown_name": "first"}), (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
             (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "net/channel.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+// TLS 1.2 and 1.3 towards clients, by OpenSSL. The functions of this header also exist without OpenSSL: then
+// `is_built_in` is false, and no context can be made.
+namespace tls {
+
+/// Whether this program has TLS.
+[[nodiscard]] bool is_built_in() noexcept;
+
+/// PEM files. Both may be the same file.
+struct certificate_files {
+    std::string certificate;  // followed by the certificates of its issuers
+    std::string key;
+};
+
+/// The settings of a listener.
+struct settings {
+    std::string listener;  // sessions of one listener cannot be resumed at another one
+    std::vector<certificate_files> certificates;  // at least one
+    bool refuses_unknown_names = true;  // otherwise such a client gets the first certificate
+};
+
+/// The keys that encrypt the sessions which clients resume. Contexts with the same keys resume each other's sessions.
+class ticket_keys;
+[[nodiscard]] std::shared_ptr<ticket_keys> make_ticket_keys();
+
+/// A certificate, as the operator sees it.
+struct certificate_info {
+    std::string file;
+    std::vector<std::string> names;
+    std::chrono::system_clock::time_point valid_from;
+    std::chrono::system_clock::time_point valid_until;
+};
+
+/// The certificates of a listener. A client gets the certificates of the name for which it asks, an exact name before a
+/// wildcard. Without a name, it gets the first certificate and the others of its first name. Any thread may use it.
+class context {
+public:
+    context(context const&) = delete;
+    virtual ~context() = default;
+
+    /// A channel for a new connection. It keeps the context.
+    [[nodiscard]] virtual std::unique_ptr<net::channel> accept(int descriptor) const = 0;
+    /// In the order of the settings.
+    [[nodiscard]] virtual std::vector<certificate_info> const& certificates() const noexcept = 0;
+
+protected:
+    context() = default;
+};
+
+/// Reads the files. Throws `std::runtime_error`, which names the file and the reason.
+[[nodiscard]] std::shared_ptr<context const> make_context(settings const& s,
+                                                          std::shared_ptr<ticket_keys> keys);
+
+}  // namespace tls

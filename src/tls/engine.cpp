@@ -1,0 +1,232 @@
+#include "engine.hpp"
+
+#include "failure.hpp"
+
+#include <boost/asio/error.hpp>
+
+#include <openssl/err.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace tls {
+namespace {
+
+namespace asio = net::asio;
+
+// The longest record of TLS.
+constexpr std::size_t record_size = 16 * 1024;
+
+// Takes bytes from pieces, as one piece of at most a record.
+class source {
+public:
+    explicit source(http::gather const& what) : what_(what) {}
+
+    [[nodiscard]] bool empty() {
+        while (at_ != what_.size() && offset_ == what_[at_].size()) {
+            ++at_;
+            offset_ = 0;
+        }
+        return at_ == what_.size();
+    }
+    [[nodiscard]] std::string_view front() const { return what_[at_].substr(offset_); }
+    std::size_t skip(std::size_t n) {
+        auto left = n;
+        while (left > 0 && !empty()) {
+            auto const part = std::min(left, front().size());
+            offset_ += part;
+            left -= part;
+        }
+        return n - left;
+    }
+    // The next bytes, up to `most`. Several pieces are copied into one record: an own record for each would cost more.
+    [[nodiscard]] std::string_view next(std::array<char, record_size>& room, std::size_t most) {
+        auto const first = front();
+        if (first.size() >= most || at_ + 1 == what_.size())
+            return first.substr(0, most);
+        std::size_t size = 0;
+        for (source rest = *this; size < most && !rest.empty();) {
+            auto const part = rest.front().substr(0, most - size);
+            std::memcpy(room.data() + size, part.data(), part.size());
+            size += part.size();
+            rest.skip(part.size());
+        }
+        return {room.data(), size};
+    }
+
+private:
+    http::gather const& what_;
+    std::size_t at_ = 0;
+    std::size_t offset_ = 0;
+};
+
+net::error_code error_of(unsigned long code) {
+    if (ERR_GET_LIB(code) != ERR_LIB_SSL)
+        return failure::other;
+    switch (auto const reason = ERR_GET_REASON(code)) {
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+            return asio::error::connection_reset;
+        case SSL_R_HTTP_REQUEST:
+        case SSL_R_HTTPS_PROXY_REQUEST:
+        case SSL_R_WRONG_VERSION_NUMBER:
+            return failure::not_tls;
+        case SSL_R_CALLBACK_FAILED:
+            return failure::unknown_name;
+        case SSL_R_UNSUPPORTED_PROTOCOL:
+        case SSL_R_VERSION_TOO_LOW:
+            return failure::no_common_version;
+        case SSL_R_NO_SHARED_CIPHER:
+        case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+        case SSL_R_NO_SHARED_GROUPS:
+        case SSL_R_NO_SUITABLE_KEY_SHARE:
+        case SSL_R_NO_APPLICATION_PROTOCOL:
+            return failure::no_common_cipher;
+        default:
+            return reason > SSL_AD_REASON_OFFSET ? failure::rejected : failure::other;
+    }
+}
+
+class tls_category final : public boost::system::error_category {
+public:
+    [[nodiscard]] char const* name() const noexcept override { return "tls"; }
+    [[nodiscard]] std::string message(int value) const override {
+        switch (static_cast<failure>(value)) {
+            case failure::unknown_name:
+                return "unknown server name";
+            case failure::no_common_version:
+                return "no common version of TLS";
+            case failure::no_common_cipher:
+                return "no common cipher, signature algorithm or protocol";
+            case failure::not_tls:
+                return "the client does not use TLS";
+            case failure::rejected:
+                return "the client rejected the connection";
+            case failure::other:
+                break;
+        }
+        return "TLS error";
+    }
+};
+
+}  // namespace
+
+boost::system::error_category const& category() noexcept {
+    static tls_category const one;
+    return one;
+}
+
+engine::engine(std::shared_ptr<context const> of, ssl_ptr ssl, int descriptor)
+    : of_(std::move(of)), ssl_(std::move(ssl)) {
+    SSL_set_fd(ssl_.get(), descriptor);
+    SSL_set_accept_state(ssl_.get());
+}
+
+// The result of a call that did not succeed.
+engine::result engine::failed() {
+    switch (SSL_get_error(ssl_.get(), 0)) {
+        case SSL_ERROR_WANT_READ:
+            return {.ec = asio::error::would_block, .next = net::stream_socket::wait_read};
+        case SSL_ERROR_WANT_WRITE:
+            return {.ec = asio::error::would_block, .next = net::stream_socket::wait_write};
+        case SSL_ERROR_ZERO_RETURN:
+            return {.ec = asio::error::eof};
+        case SSL_ERROR_SYSCALL: {
+            is_broken_ = true;
+            int const why = errno;
+            ERR_clear_error();
+            if (why == 0)
+                return {.ec = asio::error::connection_reset};
+            return {.ec = net::error_code(why, boost::system::system_category())};
+        }
+        default:
+            is_broken_ = true;
+            auto const code = ERR_peek_error();
+            ERR_clear_error();
+            return {.ec = error_of(code)};
+    }
+}
+
+engine::result engine::shake_hands() {
+    ERR_clear_error();
+    errno = 0;
+    if (SSL_do_handshake(ssl_.get()) != 1)
+        return failed();
+    // A client can ask for shorter records (RFC 6066).
+    auto const code = SSL_SESSION_get_max_fragment_length(SSL_get0_session(ssl_.get()));
+    longest_ = code == TLSEXT_max_fragment_length_DISABLED ? record_size : std::size_t(256) << code;
+    return {};
+}
+
+net::channel::agreement engine::agreed() const {
+    auto const* const name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
+    return {.version = SSL_get_version(ssl_.get()),
+            .cipher = SSL_get_cipher_name(ssl_.get()),
+            .server_name = name ? name : ""};
+}
+
+engine::result engine::read(std::span<char> into) {
+    if (is_broken_)
+        return {.ec = asio::error::connection_reset};
+    ERR_clear_error();
+    errno = 0;
+    std::size_t n = 0;
+    if (SSL_read_ex(ssl_.get(), into.data(), into.size(), &n) != 1)
+        return failed();
+    return {.bytes = n};
+}
+
+engine::result engine::write(http::gather const& what) {
+    thread_local std::array<char, record_size> room;
+    if (is_broken_)
+        return {.ec = asio::error::connection_reset};
+    source from(what);
+    result r;
+    while (!from.empty()) {
+        if (auto const n = from.skip(ahead_); n > 0) {
+            ahead_ -= n;
+            r.bytes += n;
+            continue;
+        }
+        auto const next = from.next(room, longest_);
+        // A repeated call must offer the bytes of the record that waits, which OpenSSL has already: if the caller offers
+        // fewer of them now, it finds the others sent later.
+        auto const size = std::max(next.size(), pending_);
+        auto const one = write_record(next.size() < size ? room.data() : next.data(), size);
+        ahead_ = one.bytes;
+        if (one.ec) {
+            pending_ = one.ec == asio::error::would_block ? size : 0;
+            r.ec = one.ec;
+            r.next = one.next;
+            return r;
+        }
+        pending_ = 0;
+    }
+    return r;
+}
+
+engine::result engine::write_record(char const* bytes, std::size_t n) {
+    ERR_clear_error();
+    errno = 0;
+    std::size_t written = 0;
+    if (SSL_write_ex(ssl_.get(), bytes, n, &written) != 1)
+        return failed();
+    return {.bytes = written};
+}
+
+bool engine::has_input() const {
+    return SSL_has_pending(ssl_.get()) != 0;
+}
+
+void engine::end_of_output() noexcept {
+    if (is_broken_ || SSL_in_init(ssl_.get()) != 0)
+        return;
+    ERR_clear_error();
+    // It does not wait for the announcement of the other side.
+    if (SSL_shutdown(ssl_.get()) < 0)
+        ERR_clear_error();
+}
+
+}  // namespace tls

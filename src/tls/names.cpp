@@ -1,0 +1,49 @@
+#include "names.hpp"
+
+#include <algorithm>
+
+namespace tls {
+namespace {
+
+// A locale does not matter: a name of another alphabet is in its ASCII form.
+std::string lower(std::string_view name) {
+    std::string out(name);
+    std::ranges::transform(out, out.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? char(c | 0x20) : c;
+    });
+    return out;
+}
+
+}  // namespace
+
+bool names::is_usable(std::string_view name) {
+    if (name.starts_with("*."))
+        name.remove_prefix(2);
+    return !name.empty() &&
+           std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '*'; });
+}
+
+void names::add(std::string_view name, std::size_t certificate) {
+    all_.emplace(lower(name), certificate);
+}
+
+names::list names::find(std::string_view name) const {
+    list found;
+    auto const wanted = lower(name);
+    if (wanted.starts_with('*'))  // the name of no server
+        return found;
+    append(found, wanted);
+    // A label is not empty.
+    auto const dot = wanted.find('.');
+    if (dot != wanted.npos && dot != 0)
+        append(found, '*' + wanted.substr(dot));
+    return found;
+}
+
+void names::append(list& to, std::string_view name) const {
+    auto const [begin, end] = all_.equal_range(name);
+    for (auto i = begin; i != end; ++i)
+        to.push_back(i->second);
+}
+
+}  // namespace tls

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace tls {
+
+/// Finds certificates, which are numbers here, by the name of a server. Names are compared without case. Any thread may
+/// call `find` once all names are added.
+class names {
+public:
+    using list = boost::container::small_vector<std::size_t, 4>;
+
+    /// Whether `name` can be added: a name, or `*.` and a name.
+    [[nodiscard]] static bool is_usable(std::string_view name);
+
+    /// Precondition: `is_usable(name)`.
+    void add(std::string_view name, std::size_t certificate);
+
+    /// The certificates for a name, in the order of preference: those with this name, in the order in which they were
+    /// added, before those with a wildcard for it. A wildcard matches one label.
+    [[nodiscard]] list find(std::string_view name) const;
+
+private:
+    void append(list& to, std::string_view name) const;
+
+    std::multimap<std::string, std::size_t, std::less<>> all_;  // in lower case
+};
+
+}  // namespace tls

@@ -1,0 +1,199 @@
+#include "server_context.hpp"
+
+#include "engine.hpp"
+
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace tls {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Of TLS 1.2. For TLS 1.3, OpenSSL has its own list.
+constexpr char const* ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
+// A shorter time than that for which the keys of tickets are valid.
+constexpr std::chrono::seconds session_life = 2h;
+
+// The protocols of ALPN that the proxy has, best first.
+constexpr std::array<std::string_view, 2> protocols{"http/1.1", "http/1.0"};
+
+context_ptr make_server_context() {
+    context_ptr made(SSL_CTX_new(TLS_server_method()));
+    auto* const c = made.get();
+    if (!c || SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1 ||
+        SSL_CTX_set_cipher_list(c, ciphers) != 1)
+        throw std::runtime_error("cannot start OpenSSL: " + take_reason());
+    // Early data is off by default: an attacker could repeat it, and with it a request that counts against limits.
+    SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                               SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(c, 1);  // otherwise each record takes two system calls
+    SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);  // the tickets have the sessions
+    SSL_CTX_set_timeout(c, std::chrono::seconds(session_life).count());
+    return made;
+}
+
+}  // namespace
+
+bool is_built_in() noexcept {
+    return true;
+}
+
+std::shared_ptr<context const> make_context(settings const& s, std::shared_ptr<ticket_keys> keys) {
+    return std::make_shared<server_context>(s, std::move(keys));
+}
+
+server_context::server_context(settings const& s, std::shared_ptr<ticket_keys> keys)
+    : context_(make_server_context()),
+      refuses_unknown_names_(s.refuses_unknown_names),
+      keys_(std::move(keys)) {
+    for (auto const& files : s.certificates)
+        add(files);
+    auto const& first = all_.front().info.names;
+    default_ = first.empty() ? names::list{0} : names_.find(first.front());
+    limit_sessions_to(s.listener);
+    auto* const c = context_.get();
+    SSL_CTX_set_app_data(c, this);
+    SSL_CTX_set_tlsext_servername_callback(c, on_server_name);
+    SSL_CTX_set_cert_cb(c, on_certificate, nullptr);
+    SSL_CTX_set_alpn_select_cb(c, on_protocols, nullptr);
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(c, on_ticket);
+}
+
+void server_context::add(certificate_files const& files) {
+    auto one = read_certificate(files);
+    if (one.info.names.empty() && !all_.empty())
+        throw std::runtime_error("`" + files.certificate +
+                                 "`: it has no DNS name, so no client would get it; only the first "
+                                 "certificate may have none");
+    // OpenSSL may reject a certificate that its security level does not allow.
+    ssl_ptr const trial(SSL_new(context_.get()));
+    if (!trial || !use(trial.get(), one))
+        throw std::runtime_error("`" + files.certificate + "`: " + take_reason());
+    for (auto const& name : one.info.names)
+        names_.add(name, all_.size());
+    infos_.push_back(one.info);
+    all_.push_back(std::move(one));
+}
+
+void server_context::limit_sessions_to(std::string_view listener) {
+    std::array<unsigned char, SSL_MAX_SID_CTX_LENGTH> id{};
+    static_assert(SSL_MAX_SID_CTX_LENGTH >= 32);
+    if (EVP_Digest(listener.data(), listener.size(), id.data(), nullptr, EVP_sha256(), nullptr) !=
+            1 ||
+        SSL_CTX_set_session_id_context(context_.get(), id.data(), 32) != 1)
+        throw std::runtime_error("OpenSSL: " + take_reason());
+}
+
+std::unique_ptr<net::channel> server_context::accept(int descriptor) const {
+    ssl_ptr ssl(SSL_new(context_.get()));
+    if (!ssl)
+        throw std::bad_alloc();
+    return std::make_unique<engine>(shared_from_this(), std::move(ssl), descriptor);
+}
+
+server_context const& server_context::of(SSL* ssl) {
+    return *static_cast<server_context const*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+}
+
+names::list server_context::certificates_for(SSL* ssl) const {
+    auto const* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    if (!name)
+        return default_;
+    auto found = names_.find(name);
+    if (found.empty() && !refuses_unknown_names_)
+        return default_;
+    return found;
+}
+
+int server_context::on_server_name(SSL* ssl, int* alert, void*) {
+    auto const& me = of(ssl);
+    if (!me.certificates_for(ssl).empty())
+        return SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name)
+                   ? SSL_TLSEXT_ERR_OK
+                   : SSL_TLSEXT_ERR_NOACK;
+    *alert = SSL_AD_UNRECOGNIZED_NAME;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+// Sets one certificate for each kind of key. OpenSSL selects one that the client can verify.
+int server_context::on_certificate(SSL* ssl, void*) {
+    auto const& me = of(ssl);
+    boost::container::small_vector<int, 4> kinds;
+    for (auto const i : me.certificates_for(ssl)) {
+        auto const& one = me.all_[i];
+        if (std::ranges::find(kinds, one.kind()) != kinds.end())
+            continue;
+        kinds.push_back(one.kind());
+        if (!me.use(ssl, one))
+            return 0;
+    }
+    return 1;
+}
+
+bool server_context::use(SSL* ssl, certificate const& one) const {
+    return SSL_use_cert_and_key(ssl, one.leaf.get(), one.key.get(), one.issuers.get(), 1) == 1;
+}
+
+int server_context::on_protocols(SSL*, unsigned char const** out, unsigned char* out_size,
+                                 unsigned char const* in, unsigned in_size, void*) {
+    // A list of texts, each after its size. OpenSSL has checked it.
+    std::span<unsigned char const> const offered(in, in_size);
+    for (auto const& wanted : protocols)
+        for (std::size_t i = 0; i < offered.size(); i += 1 + offered[i]) {
+            std::string_view const one(reinterpret_cast<char const*>(&in[i + 1]), offered[i]);
+            if (one != wanted)
+                continue;
+            *out = &in[i + 1];
+            *out_size = offered[i];
+            return SSL_TLSEXT_ERR_OK;
+        }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+// Prepares the encryption of a new ticket, or the decryption of a client's. Returns 1; 2 if the client should get a new
+// ticket; 0 if the ticket is not valid, so that the full handshake follows; -1 on failure.
+int server_context::on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
+                              EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int is_new) {
+    auto& keys = *of(ssl).keys_;
+    auto const now = std::chrono::steady_clock::now();
+    ticket_keys::found_key found;
+    if (is_new) {
+        found.key = keys.current(now);
+        std::ranges::copy(found.key.name, name);
+        if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1)
+            return -1;
+    } else {
+        auto const known = keys.find(
+            std::span<unsigned char const, ticket_keys::name_size>(name, ticket_keys::name_size),
+            now);
+        if (!known)
+            return 0;
+        found = *known;
+    }
+    auto const init = is_new ? EVP_EncryptInit_ex2 : EVP_DecryptInit_ex2;
+    std::array<OSSL_PARAM, 3> const parameters{
+        OSSL_PARAM_construct_octet_string(
+            OSSL_MAC_PARAM_KEY, found.key.authentication.data(), found.key.authentication.size()),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, const_cast<char*>("SHA256"), 0),
+        OSSL_PARAM_construct_end()};
+    if (init(cipher, EVP_aes_256_cbc(), found.key.encryption.data(), iv, nullptr) != 1 ||
+        EVP_MAC_CTX_set_params(mac, parameters.data()) != 1)
+        return -1;
+    return found.is_current ? 1 : 2;
+}
+
+}  // namespace tls
