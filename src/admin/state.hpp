@@ -128,6 +128,20 @@ struct bandwidth_state {
     std::optional<std::uint64_t> max_keys;
 };
 
+/// The connections of a listener for any protocol.
+struct tcp_state {
+    static constexpr std::array<std::string_view, 4> results{
+        "served", "rejected", "disconnected", "failed"};
+
+    std::string name;  // the address of the listener
+    std::string upstream;
+    std::uint64_t active = 0;   // connections to a server
+    std::uint64_t waiting = 0;  // in the queues of limits
+    std::array<std::uint64_t, results.size()> ended{};
+    std::uint64_t bytes_up = 0;  // to servers
+    std::uint64_t bytes_down = 0;
+};
+
 /// A histogram of durations: one range ends at each of `ends`, and the last range has no end.
 struct latency {
     static constexpr std::array<std::chrono::microseconds, 14> ends{
@@ -218,6 +232,7 @@ struct state {
     std::vector<route_state> routes;
     std::vector<limit_state> limits;
     std::vector<bandwidth_state> bandwidths;
+    std::vector<tcp_state> tcp;
     std::vector<upstream_state> upstreams;
     std::string bottleneck;  // a sentence that names the current bottleneck
 };

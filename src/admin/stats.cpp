@@ -129,6 +129,17 @@ void add(tool::json& out, bandwidth_state const& b) {
     out.end();
 }
 
+void add(tool::json& out, tcp_state const& t) {
+    out.begin()
+        .member("name", t.name)
+        .member("upstream", t.upstream)
+        .member("active", t.active)
+        .member("waiting", t.waiting);
+    for (std::size_t i = 0; i != t.results.size(); ++i)
+        out.member(t.results[i], t.ended[i]);
+    out.member("bytes_up", t.bytes_up).member("bytes_down", t.bytes_down).end();
+}
+
 double mean(latency const& l) {
     auto const n = l.count();
     return n == 0 ? 0.0 : tool::seconds(l.total) / static_cast<double>(n);
@@ -205,6 +216,9 @@ std::string to_json(state const& s) {
     out.end(']').name("bandwidths").begin('[');
     for (auto const& b : s.bandwidths)
         add(out, b);
+    out.end(']').name("tcp").begin('[');
+    for (auto const& t : s.tcp)
+        add(out, t);
     out.end(']').name("upstreams").begin('[');
     for (auto const& u : s.upstreams)
         add(out, u);

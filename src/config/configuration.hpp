@@ -113,6 +113,7 @@ struct upstream {
         std::chrono::seconds(30);  // between lookups of the servers' names; 0: none
     // Requests with equal values have the same server; empty: each request has the least busy one.
     std::vector<key_part> hash = {};
+    int proxy_protocol = 0;  // the version of the header that begins each connection; 0: none
 
     friend bool operator==(upstream const&, upstream const&) = default;
 };

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <weir/time.hpp>
+
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,6 +81,17 @@ enum class unknown_name : std::uint8_t {
 [[nodiscard]] std::string to_string(unknown_name what);
 [[nodiscard]] std::optional<unknown_name> unknown_name_of(std::string_view text);
 
+/// Connections of any protocol: the proxy relays the bytes of each connection to a server of the upstream.
+struct tcp_options {
+    std::string upstream;                 // by name
+    std::vector<std::string> limits;      // by name; a connection gets permits from all or none
+    std::vector<std::string> bandwidths;  // by name; the bytes of a connection get permits from all
+    std::string refusal;  // the text for a connection that a limit rejects; empty: a reset
+    weir::duration idle = std::chrono::hours(1);  // without data, until the connection ends
+
+    friend bool operator==(tcp_options const&, tcp_options const&) = default;
+};
+
 struct listener {
     listen_address address;
     bool proxy_protocol = false;        // each connection starts with its header, version 1 or 2
@@ -85,6 +99,7 @@ struct listener {
     std::optional<check_options> check = {};  // its requests are checks
     std::vector<certificate> tls = {};        // empty: clients do not use TLS
     config::unknown_name unknown_name = config::unknown_name::refuse;
+    std::optional<tcp_options> tcp = {};  // it accepts connections of any protocol
 
     friend bool operator==(listener const&, listener const&) = default;
 };

@@ -6,6 +6,7 @@
 #include "kinds.hpp"
 #include "shadowing.hpp"
 #include "table_reader.hpp"
+#include "tcp.hpp"
 #include "tool/arguments.hpp"
 #include "tree.hpp"
 
@@ -141,6 +142,7 @@ private:
     void read_count(table_reader& t, limit& l, bool ruled);
     void read_sharing(table_reader& t, limit& l, bool ruled);
     void read_route(table_reader& t);
+    void use_upstream(std::string const& name, position at, std::string const& where);
     void require_no_end(table_reader& t, position at, std::string_view name);
     void read_conditions(table_reader& t, route& r);
     void read_costs(table_reader& t, route& r);
@@ -184,10 +186,10 @@ configuration file_reader::read() {
     file_.table("clients", [this](auto& t) { read_clients(t); });
     file_.table("admin", [this](auto& t) { read_admin(t); });
     file_.table("state", [this](auto& t) { read_state(t); });
-    file_.tables("listen", [this](auto& t) { read_listener(t); });
     file_.tables("upstream", [this](auto& t) { read_upstream(t); });
     file_.tables("store", [this](auto& t) { read_store(t); });
     file_.tables("limit", [this](auto& t) { read_limit(t); });
+    file_.tables("listen", [this](auto& t) { read_listener(t); });
     file_.tables("route", [this](auto& t) { read_route(t); });
     file_.tables("body", [this](auto& t) { read_body(t); });
     file_.finish();
@@ -205,8 +207,11 @@ void file_reader::find_settings_without_effect() {
     bool const has_checks = std::ranges::any_of(made_.routes, &route::check);
     if (checks_at_ && !has_checks)
         problems_.add(*checks_at_, "no [[route]] has `check = true`, so each check would get 404");
-    if (made_.routes.empty())
+    if (made_.routes.empty() && !has_tcp(made_))
         return;
+    if (!made_.routes.empty() && !has_http(made_))
+        warnings_.add(routes_at_.front(),
+                      "warning: routes have no effect: each [[listen]] has `tcp`");
     upstreams_.find_unused(warnings_, "no route names it: it gets no requests");
     limits_.find_unused(warnings_, "no route names it: it limits nothing");
     auto const name_of = [](route const& r) { return r.host + r.path; };
@@ -286,6 +291,18 @@ void file_reader::read_listener(table_reader& t) {
         t.problem(t.at("proxy_protocol"), "`proxy_protocol` requires `trusted` in [clients]");
     t.table("check", [&](table_reader& of) { read_check(of, l); });
     read_tls(t, l);
+    t.table("tcp", [&](table_reader& of) {
+        auto const& tcp = l.tcp.emplace(read_tcp(of, made_));
+        if (!tcp.upstream.empty())
+            upstreams_.use(tcp.upstream, of.at("upstream"), of.name());
+        for (auto const* const names : {&tcp.limits, &tcp.bandwidths})
+            for (auto const& name : *names)
+                limits_.use(name, of.at("limits"), of.name());
+        if (l.check)
+            of.problem(of.at(), "`check` and `tcp` exclude each other");
+        if (!l.tls.empty())
+            of.problem(of.at(), "`tls` and `tcp` exclude each other: the bytes pass unchanged");
+    });
     made_.listeners.push_back(std::move(l));
 }
 
@@ -346,6 +363,9 @@ void file_reader::read_upstream(table_reader& t) {
         t.problem(t.at(), "missing `servers` (a list of addresses) or [[upstream.server]]");
     t.get("resolve", u.resolve, time(0s));
     read_hash(t, u);
+    std::int64_t version = 0;
+    if (t.get("proxy_protocol", version, number(1, 2)))
+        u.proxy_protocol = static_cast<int>(version);
     auto const has_no_effect = [&](std::string_view key) {
         warnings_.add(t.at(key), fmt::format("warning: upstream `{}`: `{}` has no effect with one "
                                              "server",
@@ -605,7 +625,7 @@ void file_reader::read_route(table_reader& t) {
     t.table("header", [&](table_reader& of) { read_conditions(of, r); });
 
     if (t.get("upstream", r.upstream, text("the name of an upstream")))
-        upstreams_.use(r.upstream, t.at("upstream"), where);
+        use_upstream(r.upstream, t.at("upstream"), where);
     std::int64_t status = 0;
     if (t.get("respond", status, number(200, 599)))
         r.respond = static_cast<unsigned>(status);
@@ -666,6 +686,16 @@ void file_reader::read_route(table_reader& t) {
     t.table("response_headers", [&](table_reader& of) { read_changes(of, r.response_headers); });
     made_.routes.push_back(std::move(r));
     routes_at_.push_back(t.at());
+}
+
+void file_reader::use_upstream(std::string const& name, position at, std::string const& where) {
+    upstreams_.use(name, at, where);
+    auto const u = std::ranges::find(made_.upstreams, name, &upstream::name);
+    if (u != made_.upstreams.end() && u->proxy_protocol != 0)
+        problems_.add(at, fmt::format("{}: upstream `{}` has `proxy_protocol`, which requires a "
+                                      "[[listen]] with `tcp`: requests of several clients share a "
+                                      "connection",
+                                      where, name));
 }
 
 // A check ends with its response, before the request that it is about.
@@ -775,16 +805,18 @@ void file_reader::read_content(table_reader& t, body& b) {
 void file_reader::complete() {
     if (made_.listeners.empty())
         made_.listeners.push_back({.address = tcp_address{"127.0.0.1", 8080}});
-    if (!made_.routes.empty())
+    if (!made_.routes.empty() || !has_http(made_))
         return;
-    if (made_.upstreams.size() != 1) {
-        file_.problem({1, 1}, made_.upstreams.empty()
-                                  ? "missing [[upstream]]"
+    if (made_.upstreams.size() != 1 || has_tcp(made_)) {
+        file_.problem({1, 1}, made_.upstreams.empty() ? "missing [[upstream]]"
+                              : has_tcp(made_)
+                                  ? "missing [[route]]: required for the [[listen]] without `tcp`"
                                   : "missing [[route]]: required with several upstreams");
         return;
     }
     route all;
     all.upstream = made_.upstreams.front().name;
+    use_upstream(all.upstream, {1, 1}, "the default route");
     for (auto const& l : made_.limits)
         all.limits.push_back(l.name);
     for (auto const& l : made_.bandwidths)

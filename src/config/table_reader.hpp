@@ -51,6 +51,7 @@ public:
         : table_(table), where_(std::move(where)), problems_(problems) {}
 
     void set_name(std::string where) { where_ = std::move(where); }
+    [[nodiscard]] std::string const& name() const noexcept { return where_; }
     [[nodiscard]] position at() const noexcept { return table_.source().begin; }
     [[nodiscard]] position at(std::string_view key) const noexcept {
         auto const* const node = table_.get(key);

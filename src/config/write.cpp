@@ -145,6 +145,16 @@ void write(writer& w, timeouts const& t, timeouts const& by_default) {
     w.member("upstream_idle", t.upstream_idle, by_default.upstream_idle);
 }
 
+void write(writer& w, tcp_options const& t) {
+    w.table("listen.tcp");
+    w.line("upstream", value_text(t.upstream));
+    auto limits = t.limits;
+    limits.insert(limits.end(), t.bandwidths.begin(), t.bandwidths.end());
+    w.member("limits", limits);
+    w.member("refusal", t.refusal, std::string());
+    w.member("idle", t.idle, tcp_options().idle);
+}
+
 void write(writer& w, clients_options const& c, clients_options const& by_default) {
     w.table("clients");
     w.member("trusted", c.trusted);
@@ -179,6 +189,7 @@ void write(writer& w, upstream const& u) {
     if (plain)
         w.member("servers", u.servers);
     w.member("resolve", u.resolve, upstream().resolve);
+    w.member("proxy_protocol", u.proxy_protocol, 0);
     if (u.hash.size() == 1)
         w.line("hash", value_text(u.hash.front()));
     else
@@ -348,6 +359,8 @@ std::string write(configuration const& c) {
         if (auto const& check = l.check)
             w.line("check", fmt::format("{{ described_by = {}, refuse = {} }}",
                                         value_text(check->described_by), check->refuse));
+        if (l.tcp)
+            write(w, *l.tcp);
     }
     for (auto const& u : c.upstreams)
         write(w, u);

@@ -1,8 +1,10 @@
 #include "proxy_protocol.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace net {
 namespace {
@@ -14,7 +16,7 @@ constexpr std::string_view first_mark = "PROXY ";
 constexpr std::string_view second_mark{"\r\n\r\n\0\r\nQUIT\n", 12};
 constexpr std::size_t longest_line = 107;
 
-constexpr introduction wrong{.is = state::wrong, .size = 0, .client = {}};
+introduction const wrong{.is = state::wrong, .size = 0, .ends = {}};
 
 std::string_view next_word(std::string_view& text) {
     auto const word = text.substr(0, text.find(' '));
@@ -22,14 +24,15 @@ std::string_view next_word(std::string_view& text) {
     return word;
 }
 
-bool is_port(std::string_view text) {
+std::optional<std::uint16_t> port_of(std::string_view text) {
     int n = 0;
     for (char const c : text) {
         if (c < '0' || c > '9' || n > 65535)
-            return false;
+            return std::nullopt;
         n = n * 10 + (c - '0');
     }
-    return !text.empty() && n <= 65535;
+    bool const right = !text.empty() && n <= 65535;
+    return right ? std::optional(static_cast<std::uint16_t>(n)) : std::nullopt;
 }
 
 // PROXY TCP4 192.0.2.1 192.0.2.2 40000 80
@@ -37,7 +40,7 @@ introduction parse_line(std::string_view bytes) {
     auto const end = bytes.substr(0, longest_line).find("\r\n");
     if (end == bytes.npos)
         return bytes.size() < longest_line ? introduction() : wrong;
-    introduction found{.is = state::complete, .size = end + 2, .client = {}};
+    introduction found{.is = state::complete, .size = end + 2, .ends = {}};
     auto line = bytes.substr(first_mark.size(), end - first_mark.size());
     auto const family = next_word(line);
     if (family == "UNKNOWN")
@@ -47,11 +50,13 @@ introduction parse_line(std::string_view bytes) {
     if (bad)
         return wrong;
     auto const target = ip::make_address(std::string(next_word(line)), bad);
-    bool const right = !bad && source.is_v4() == target.is_v4() &&
-                       family == (source.is_v4() ? "TCP4" : "TCP6") && is_port(next_word(line));
-    if (!right || !is_port(line))
+    auto const source_port = port_of(next_word(line));
+    auto const target_port = port_of(line);
+    bool const right =
+        !bad && source.is_v4() == target.is_v4() && family == (source.is_v4() ? "TCP4" : "TCP6");
+    if (!right || !source_port || !target_port)
         return wrong;
-    found.client = source;
+    found.ends = {{source, *source_port}, {target, *target_port}};
     return found;
 }
 
@@ -69,27 +74,91 @@ introduction parse_block(std::string_view bytes) {
         return wrong;
     if (bytes.size() < head + length)
         return {};
-    introduction found{.is = state::complete, .size = head + length, .client = {}};
+    introduction found{.is = state::complete, .size = head + length, .ends = {}};
     auto const family = byte(13) >> 4;
-    auto const address_at = [&](auto into) {
-        std::memcpy(into.data(), bytes.data() + head, into.size());
-        return into;
+    // The addresses follow each other, and then the ports.
+    auto const read_ends = [&]<class Address>(Address) -> connection_ends {
+        std::array<typename Address::bytes_type, 2> addresses;
+        constexpr auto size = sizeof addresses;
+        std::memcpy(addresses.data(), bytes.data() + head, size);
+        auto const port_at = [&](std::size_t i) {
+            return static_cast<std::uint16_t>(
+                byte(head + size + i) << 8 | byte(head + size + i + 1));
+        };
+        return {{Address(addresses[0]), port_at(0)}, {Address(addresses[1]), port_at(2)}};
     };
     if (what == 0)
         return found;
     if (family == 1) {
         if (length < 12)
             return wrong;
-        found.client = ip::address_v4(address_at(ip::address_v4::bytes_type()));
+        found.ends = read_ends(ip::address_v4());
     } else if (family == 2) {
         if (length < 36)
             return wrong;
-        found.client = ip::address_v6(address_at(ip::address_v6::bytes_type()));
+        found.ends = read_ends(ip::address_v6());
     }
     return found;
 }
 
+// Both addresses in one family: IPv4 addresses beside IPv6 addresses are mapped.
+ip::address_v6 as_v6(ip::address const& a) {
+    return a.is_v6() ? a.to_v6() : ip::make_address_v6(ip::v4_mapped, a.to_v4());
+}
+
+std::string make_line(std::optional<connection_ends> const& ends) {
+    if (!ends)
+        return "PROXY UNKNOWN\r\n";
+    auto const& [client, target] = *ends;
+    bool const is_v4 = client.address().is_v4() && target.address().is_v4();
+    auto const text = [&](ip::address const& a) {
+        return is_v4 ? a.to_string() : as_v6(a).to_string();
+    };
+    std::string line(first_mark);
+    line += is_v4 ? "TCP4 " : "TCP6 ";
+    line += text(client.address()) + ' ' + text(target.address()) + ' ';
+    return line + std::to_string(client.port()) + ' ' + std::to_string(target.port()) + "\r\n";
+}
+
+enum class origin : char { own = 0x20, of_client = 0x21 };
+
+std::string make_block(origin what, std::optional<connection_ends> const& ends) {
+    std::string body;
+    auto const add_number = [](std::string& to, std::size_t n) {
+        to += static_cast<char>(n >> 8);
+        to += static_cast<char>(n & 255);
+    };
+    char family = 0;
+    if (ends) {
+        auto const& [client, target] = *ends;
+        bool const is_v4 = client.address().is_v4() && target.address().is_v4();
+        family = is_v4 ? 0x11 : 0x21;
+        auto const add = [&body](auto const& bytes) { body.append(bytes.begin(), bytes.end()); };
+        for (auto const* const end : {&client, &target}) {
+            if (is_v4)
+                add(end->address().to_v4().to_bytes());
+            else
+                add(as_v6(end->address()).to_bytes());
+        }
+        add_number(body, client.port());
+        add_number(body, target.port());
+    }
+    std::string block(second_mark);
+    block += static_cast<char>(what);
+    block += family;
+    add_number(block, body.size());
+    return block + body;
+}
+
 }  // namespace
+
+std::string make_introduction(int version, std::optional<connection_ends> const& ends) {
+    return version == 1 ? make_line(ends) : make_block(origin::of_client, ends);
+}
+
+std::string make_own_introduction(int version) {
+    return version == 1 ? make_line({}) : make_block(origin::own, {});
+}
 
 introduction parse_introduction(std::string_view bytes) {
     auto const begins_like = [&](std::string_view mark) {

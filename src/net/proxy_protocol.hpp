@@ -1,13 +1,22 @@
 #pragma once
 
-#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace net {
+
+/// The two ends of a client's connection.
+struct connection_ends {
+    boost::asio::ip::tcp::endpoint client;
+    boost::asio::ip::tcp::endpoint target;
+
+    friend bool operator==(connection_ends const&, connection_ends const&) = default;
+};
 
 /// The header that a load balancer sends before the data of a client.
 struct introduction {
@@ -16,10 +25,16 @@ struct introduction {
     state is = state::incomplete;
     std::size_t size = 0;  // in bytes, if it is complete
     /// Empty if the balancer connects for itself, or does not know the client.
-    std::optional<boost::asio::ip::address> client;
+    std::optional<connection_ends> ends;
 };
 
 /// Parses the header of the PROXY protocol, version 1 or 2, as HAProxy's proxy-protocol.txt specifies it.
 [[nodiscard]] introduction parse_introduction(std::string_view bytes);
+
+/// Formats such a header of version 1 or 2 for a connection from a client. Without `ends` it does not name the client.
+[[nodiscard]] std::string make_introduction(int version,
+                                            std::optional<connection_ends> const& ends);
+/// Formats such a header for a connection of this program itself, such as a health check.
+[[nodiscard]] std::string make_own_introduction(int version);
 
 }  // namespace net

@@ -8,6 +8,7 @@
 #include "routes.hpp"
 
 #include <chrono>
+#include <utility>
 
 namespace proxy {
 namespace {
@@ -42,9 +43,19 @@ void account::describes(exchange& x) const {
 void account::ends(record const& r) {
     ++counts_[r.how];
     if (r.how == ending::rejected)
-        rejected_.count({r.rejected_by->id(), weir::client_key(r.client)});
+        rejects(*r.rejected_by, r.client);
     if (r.how == ending::failed && !r.trouble.empty())
-        troubles_.count({r.to->to, r.server, r.trouble});
+        fails({r.to->to, r.server, r.trouble});
+}
+
+void account::rejects(limit const& by, boost::asio::ip::address const& client) {
+    ++counts_.troubles;
+    rejected_.count({by.id(), weir::client_key(client)});
+}
+
+void account::fails(upstream_trouble t) {
+    ++counts_.troubles;
+    troubles_.count(std::move(t));
 }
 
 void account::responds(record const& r, plan const& p, std::string_view peer) {
@@ -84,6 +95,10 @@ void account::log(record const& r, std::chrono::system_clock::time_point ended,
         .upstream = r.server ? std::string_view(r.server->name()) : "",
         .limit = r.rejected_by ? std::string_view(r.rejected_by->name()) : "",
         .id = r.id};
+    log(line, format);
+}
+
+void account::log(log_line const& line, config::log_format format) {
     log_->write(format == config::log_format::json ? json_of(line) : text_of(line));
 }
 

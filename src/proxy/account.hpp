@@ -20,6 +20,7 @@
 
 namespace proxy {
 
+class limit;
 class response_counter;
 struct plan;
 
@@ -86,8 +87,14 @@ public:
     /// Counts the end of a request, before its response is complete: a client that received the response finds it
     /// counted.
     void ends(record const& r);
+    /// Notes a rejection, and a failure at an upstream, for `take_troubles`.
+    void rejects(limit const& by, boost::asio::ip::address const& client);
+    void fails(upstream_trouble t);
     /// Counts the response of a request of the plan `p`, and writes a line to the access log.
     void responds(record const& r, plan const& p, std::string_view peer);
+
+    /// Writes a line to the access log. Precondition: there is one.
+    void log(log_line const& line, config::log_format format);
 
     /// Counts a request as active, or as waiting, while the returned object lives.
     [[nodiscard]] counted serves() noexcept { return counted(counts_.active); }

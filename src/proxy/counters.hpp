@@ -56,6 +56,7 @@ struct counters {
     counter requests;  // without malformed ones
     counter active;    // requests in progress, with upgraded connections
     counter waiting;   // of these, in the queues of limits
+    counter troubles;  // rejections, and failures at upstreams
     std::array<counter, endings> ended;
 
     // Of responses: see `admin::state`.

@@ -1,6 +1,7 @@
 #include "health.hpp"
 
 #include "net/connection.hpp"
+#include "net/proxy_protocol.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -62,6 +63,13 @@ net::task<bool> health_checks::one::is_good() {
     auto const began = net::clock::now();
     net::error_code ec;
     auto const connection = co_await server->endpoints().connect(context, dog, timeout, ec);
+    if (auto const version = of->configuration().proxy_protocol; connection && version != 0) {
+        auto const header = net::make_own_introduction(version);
+        http::gather const out{header};
+        net::time_limit const sending(*connection, net::direction::writing, timeout);
+        if (co_await connection->send(out))
+            co_return false;
+    }
     if (!connection || !of->configuration().health->path)
         co_return connection != nullptr;
     co_return co_await answers_well(*connection, timeout - (net::clock::now() - began));

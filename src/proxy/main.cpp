@@ -3,6 +3,7 @@
 
 #include "certificates.hpp"
 #include "config/read.hpp"
+#include "config/tcp.hpp"
 #include "config/write.hpp"
 #include "demo.hpp"
 #include "net/resolve.hpp"
@@ -68,7 +69,7 @@ std::string text_of(config::limit const& l) {
     return out;
 }
 
-// The limits that requests meet: the limits of routes, and the seats of their upstreams.
+// The limits that requests and connections meet: the limits of routes and listeners, and the seats of their upstreams.
 std::vector<config::limit> limits_in_use(config::configuration const& c) {
     std::set<std::string_view> limits;
     std::set<std::string_view> upstreams;
@@ -76,6 +77,11 @@ std::vector<config::limit> limits_in_use(config::configuration const& c) {
         limits.insert(r.limits.begin(), r.limits.end());
         upstreams.insert(r.upstream);
     }
+    for (auto const& l : c.listeners)
+        if (l.tcp) {
+            limits.insert(l.tcp->limits.begin(), l.tcp->limits.end());
+            upstreams.insert(l.tcp->upstream);
+        }
     std::vector<config::limit> found;
     for (auto const& l : c.limits)
         if (limits.contains(l.name))
@@ -86,13 +92,17 @@ std::vector<config::limit> limits_in_use(config::configuration const& c) {
     return found;
 }
 
-// The limits of bytes that routes name.
+// The limits of bytes that routes and listeners name.
 std::string bandwidths_in_use(config::configuration const& c) {
+    std::set<std::string_view> names;
+    for (auto const& r : c.routes)
+        names.insert(r.bandwidths.begin(), r.bandwidths.end());
+    for (auto const& l : c.listeners)
+        if (l.tcp)
+            names.insert(l.tcp->bandwidths.begin(), l.tcp->bandwidths.end());
     std::string out;
     for (auto const& l : c.bandwidths)
-        if (std::ranges::any_of(c.routes, [&](config::route const& r) {
-                return std::ranges::find(r.bandwidths, l.name) != r.bandwidths.end();
-            }))
+        if (names.contains(l.name))
             out += (out.empty() ? "" : ", ") + text_of(l);
     return out;
 }
@@ -136,7 +146,15 @@ std::string text_of(std::vector<config::limit> const& limits) {
                            : fmt::format("up to {}", tool::to_text(patience)));
 }
 
-std::string url_of(net::listener::acceptor const& acceptor, std::string_view scheme = "http") {
+char const* scheme_of(net::listener::acceptor const& acceptor, server const& proxy,
+                      config::configuration const& c) {
+    bool const tcp = std::ranges::any_of(c.listeners, [&](config::listener const& l) {
+        return l.tcp && to_string(l.address) == acceptor.name();
+    });
+    return tcp ? "tcp" : proxy.encrypts(acceptor) ? "https" : "http";
+}
+
+std::string url_of(net::listener::acceptor const& acceptor, char const* scheme) {
     auto const tcp = net::tcp_endpoint(acceptor.listens_at());
     auto const& name = acceptor.name();
     return tcp && name.find(':') != name.npos && !name.starts_with("systemd:")
@@ -148,7 +166,7 @@ std::string url_of(net::listener::acceptor const& acceptor, std::string_view sch
 std::string greeting(server const& proxy, config::configuration const& c, bool demo) {
     std::vector<std::string> from;
     for (auto const& acceptor : proxy.acceptors())
-        from.push_back(url_of(acceptor, proxy.encrypts(acceptor) ? "https" : "http"));
+        from.push_back(url_of(acceptor, scheme_of(acceptor, proxy, c)));
     std::vector<std::string> to;
     for (auto const& u : c.upstreams)
         for (auto const& s : u.servers)
@@ -159,15 +177,17 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
     if (!bandwidths.empty())
         in_force += (in_force.empty() ? "" : "; ") + bandwidths;
     if (in_force.empty())
-        in_force = c.limits.empty() && c.bandwidths.empty()
-                       ? "no limit; set one with --seats or --rate"
-                       : "no limit; no route names one";
+        in_force =
+            c.limits.empty() && c.bandwidths.empty() ? "no limit; set one with --seats or --rate"
+            : has_tcp(c)                             ? "no limit; no route or listener names one"
+                                                     : "no limit; no route names one";
     auto const* const admin = proxy.admin_acceptor();
-    return fmt::format("weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
-                       demo         ? "demo backend (300 ms per request)"
-                       : to.empty() ? "no upstream"
-                                    : fmt::format("{}", fmt::join(to, ", ")),
-                       in_force, admin ? fmt::format("; status page {}", url_of(*admin)) : "");
+    return fmt::format(
+        "weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
+        demo         ? "demo backend (300 ms per request)"
+        : to.empty() ? "no upstream"
+                     : fmt::format("{}", fmt::join(to, ", ")),
+        in_force, admin ? fmt::format("; status page {}", url_of(*admin, "http")) : "");
 }
 
 // Finds errors that reading the configuration does not find. Returns warnings.

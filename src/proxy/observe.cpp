@@ -105,7 +105,7 @@ void tell_of_rule(limit const& l, std::string_view how, weir::limiter_config con
                           to_string(before), to_string(l.configuration().rule), client));
 }
 
-// Adds to each limit the routes that name it.
+// Adds to each limit the routes and the listeners that name it.
 void add_routes(admin::state& s, plan const& p) {
     constexpr std::size_t most = 8;
     std::map<std::uint64_t, admin::limit_state*> by_id;
@@ -114,17 +114,22 @@ void add_routes(admin::state& s, plan const& p) {
     std::map<std::string_view, std::uint64_t> ids;
     for (auto const& l : p.limits)
         ids.emplace(l->name(), l->id());
-    auto const add = [&](std::uint64_t id, route const& r) {
-        auto& l = *by_id.at(id);
-        if (++l.routes_total <= most)
-            l.routes.push_back(route_name(r.configuration));
+    auto const add = [&](std::string const& route, std::vector<std::string> const& names,
+                         upstream const* to) {
+        auto const add_to = [&](std::uint64_t id) {
+            auto& l = *by_id.at(id);
+            if (++l.routes_total <= most)
+                l.routes.push_back(route);
+        };
+        for (auto const& name : names)
+            add_to(ids.at(name));
+        if (auto const seats = to ? to->seats() : nullptr)
+            add_to(seats->id());
     };
-    for (auto const& r : p.routes.all()) {
-        for (auto const& name : r.configuration.limits)
-            add(ids.at(name), r);
-        if (auto const seats = r.to ? r.to->seats() : nullptr)
-            add(seats->id(), r);
-    }
+    for (auto const& r : p.routes.all())
+        add(route_name(r.configuration), r.configuration.limits, r.to.get());
+    for (auto const& one : p.services)
+        add(service_name(one.name), one.configuration.limits, one.to.get());
 }
 
 }  // namespace
@@ -142,6 +147,8 @@ admin::state state_of(plan const& p) {
         if (b.down)
             s.bandwidths.push_back(state_of(*b.down, "down"));
     }
+    for (auto const& one : p.services)
+        s.tcp.push_back(one.state());
     for (auto const& u : p.upstreams) {
         if (auto const seats = u->seats()) {
             s.limits.push_back(state_of(*seats, false));

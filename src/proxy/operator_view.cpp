@@ -54,6 +54,15 @@ void report_one(std::string& out, limit const& l) {
     out += '\n';
 }
 
+void report_one(std::string& out, admin::tcp_state const& s) {
+    fmt::format_to(std::back_inserter(out), "weir-proxy: {}: {} active, {} waiting",
+                   service_name(s.name), s.active, s.waiting);
+    for (std::size_t i = 0; i != s.results.size(); ++i)
+        fmt::format_to(std::back_inserter(out), ", {} {}", s.ended[i], s.results[i]);
+    fmt::format_to(std::back_inserter(out), "; {} bytes up, {} bytes down\n", s.bytes_up,
+                   s.bytes_down);
+}
+
 }  // namespace
 
 operator_view::operator_view(asio::io_context& context, net::watchdog& dog, sources s)
@@ -227,6 +236,8 @@ std::string operator_view::report() const {
         all.sum(ending::answered), all.sum(ending::routed), all.sum(ending::rejected),
         all.sum(ending::disconnected), all.sum(ending::failed), all.sum(ending::malformed),
         of_.log ? of_.log->dropped() : 0);
+    for (auto const& service : of_.plan->services)
+        report_one(out, service.state());
     for (auto const& l : of_.plan->limits)
         report_one(out, *l);
     for (auto const& u : of_.plan->upstreams)

@@ -52,7 +52,41 @@ std::vector<net::endpoint> resolve(config::server_address const& address,
     return found;
 }
 
+bandwidth_limit const& bandwidth_named(plan const& p, std::string const& name) {
+    return *std::ranges::find_if(p.bandwidths, [&](bandwidth_limit const& one) {
+        return one.configuration.name == name;
+    });
+}
+
+// The limits of these names, and the seats of the upstream; `to` may be null.
+std::vector<std::shared_ptr<limit>> limits_of(plan const& p, std::vector<std::string> const& names,
+                                              upstream const* to) {
+    std::vector<std::shared_ptr<limit>> limits;
+    for (auto const& name : names)
+        limits.push_back(find_name(p.limits, name));
+    if (auto const seats = to ? to->seats() : nullptr)
+        limits.push_back(seats);
+    return limits;
+}
+
+route_bandwidth bandwidth_of(plan const& p, std::vector<std::string> const& names) {
+    route_bandwidth bandwidth;
+    for (auto const& name : names) {
+        auto const& b = bandwidth_named(p, name);
+        if (b.up)
+            bandwidth.up.add(b.up);
+        if (b.down)
+            bandwidth.down.add(b.down);
+    }
+    return bandwidth;
+}
+
 }  // namespace
+
+tcp_service const* plan::service_of(std::string_view listener) const noexcept {
+    auto const found = std::ranges::find(services, listener, &tcp_service::name);
+    return found == services.end() ? nullptr : &*found;
+}
 
 plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_shares const& files,
                        std::shared_ptr<plan const> before)
@@ -185,6 +219,7 @@ std::shared_ptr<plan const> plan_maker::make() {
               .bandwidths = bandwidths_,
               .upstreams = {},
               .routes = routes({}),
+              .services = {},
               .responses = {},
               .dismissed = {}};
     for (auto const& m : moved_)
@@ -206,6 +241,9 @@ std::shared_ptr<plan const> plan_maker::make() {
     for (auto const& r : configuration_.routes)
         all.push_back(make_route_of(made, r));
     made.routes = routes(std::move(all));
+    for (auto const& l : configuration_.listeners)
+        if (l.tcp)
+            made.services.push_back(make_service_of(made, l));
     made.dismissed = dismiss_servers();
     return std::make_shared<plan const>(std::move(made));
 }
@@ -260,27 +298,15 @@ std::shared_ptr<response_counter> plan_maker::response_counter_of(plan::response
 
 route plan_maker::make_route_of(plan& made, config::route const& c) const {
     auto const to = c.respond ? nullptr : find_name(made.upstreams, c.upstream);
-    std::vector<std::shared_ptr<limit>> limits;
+    auto const limits = limits_of(made, c.limits, to.get());
     std::vector<config::key_part> keys;
-    for (auto const& name : c.limits) {
-        limits.push_back(find_name(made.limits, name));
-        for (auto const& part : limits.back()->configuration().key)
-            keys.push_back(part);
-    }
-    if (auto const seats = to ? to->seats() : nullptr)
-        limits.push_back(seats);
-    route_bandwidth bandwidth;
+    for (auto const& l : limits)
+        keys.insert(keys.end(), l->configuration().key.begin(), l->configuration().key.end());
     for (auto const& name : c.bandwidths) {
-        auto const& b = *std::ranges::find_if(made.bandwidths, [&](bandwidth_limit const& one) {
-            return one.configuration.name == name;
-        });
-        if (b.up)
-            bandwidth.up.add(b.up);
-        if (b.down)
-            bandwidth.down.add(b.down);
-        auto const& key = b.configuration.key;
+        auto const& key = bandwidth_named(made, name).configuration.key;
         keys.insert(keys.end(), key.begin(), key.end());
     }
+    auto bandwidth = bandwidth_of(made, c.bandwidths);
     gate entrance(limits, c.costs);
     rate_header_writer const headers(entrance.limits(), configuration_.ratelimit_headers);
     auto const name = route_name(c);
@@ -301,6 +327,19 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
             limiting::clients_of(c),
             has_variables,
             http::count_segments(c.path)};
+}
+
+// A reload keeps the counters of a listener.
+tcp_service plan_maker::make_service_of(plan const& made, config::listener const& l) const {
+    auto const name = to_string(l.address);
+    auto const to = find_name(made.upstreams, l.tcp->upstream);
+    auto const* const old = before_ ? before_->service_of(name) : nullptr;
+    return {name,
+            *l.tcp,
+            gate(limits_of(made, l.tcp->limits, to.get())),
+            bandwidth_of(made, l.tcp->bandwidths),
+            to,
+            old ? old->counts : std::make_shared<tcp_counter>()};
 }
 
 }  // namespace proxy

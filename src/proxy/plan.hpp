@@ -9,12 +9,14 @@
 #include "response_counter.hpp"
 #include "routes.hpp"
 #include "store.hpp"
+#include "tcp_service.hpp"
 #include "upstream.hpp"
 
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace proxy {
@@ -36,6 +38,7 @@ struct plan {
     std::vector<bandwidth_limit> bandwidths;     // the same
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
+    std::vector<tcp_service> services;  // in the order of their listeners
 
     /// The counters of responses, by the names of routes. Routes of one name share a counter.
     struct response_counters {
@@ -53,6 +56,9 @@ struct plan {
         std::weak_ptr<upstream_server> server;
     };
     std::vector<dismissed_server> dismissed;
+
+    /// The service of the listener of that address; null if it accepts HTTP.
+    [[nodiscard]] tcp_service const* service_of(std::string_view listener) const noexcept;
 };
 
 /// Makes a plan. The constructor resolves names and finds all errors, before `make` changes any limit or upstream.
@@ -86,6 +92,7 @@ private:
     [[nodiscard]] std::vector<plan::dismissed_server> dismiss_servers() const;
     [[nodiscard]] std::shared_ptr<upstream> make_upstream_of(std::size_t i) const;
     [[nodiscard]] route make_route_of(plan& made, config::route const& c) const;
+    [[nodiscard]] tcp_service make_service_of(plan const& made, config::listener const& l) const;
     [[nodiscard]] std::shared_ptr<response_counter> response_counter_of(
         plan::response_counters& made, std::string const& name) const;
 

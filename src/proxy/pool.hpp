@@ -16,20 +16,21 @@ class pool {
 public:
     class give_back {
     public:
-        explicit give_back(pool& p) noexcept : pool_(p) {}
+        give_back() = default;  // of an empty handle
+        explicit give_back(pool& p) noexcept : pool_(&p) {}
         void operator()(T* one) const noexcept {
             std::unique_ptr<T> owned(one);
-            --pool_.in_use_;
-            if (pool_.free_.size() == kept)
-                pool_.freed_ = true;
+            --pool_->in_use_;
+            if (pool_->free_.size() == kept)
+                pool_->freed_ = true;
             else
-                pool_.free_.push_back(
+                pool_->free_.push_back(
                     std::move(owned));  // does not allocate: the constructor reserved the space
-            pool_.given_back_();
+            pool_->given_back_();
         }
 
     private:
-        pool& pool_;
+        pool* pool_ = nullptr;
     };
     using handle = std::unique_ptr<T, give_back>;
 

@@ -2,10 +2,10 @@
 
 #include "http/compose.hpp"
 #include "http/path.hpp"
+#include "reach.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/container/small_vector.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -101,23 +101,15 @@ relayed relay::end() const noexcept {
 
 // Connects to the chosen server, or to another one if that fails: nothing was sent yet.
 net::task<bool> relay::connect() {
-    auto& to = *route_.to;
-    boost::container::small_vector<upstream_server const*, 4> tried;
-    auto why = failure::unreachable;
-    while (at_ && !over()) {
-        net::error_code ec;
-        upstream_ = co_await shared_.upstreams.open(at_.server(), limits_.upstream, ec);
-        to.note(at_.server(), bool(upstream_));
-        if (upstream_)
-            co_return true;
-        why = ec == asio::error::timed_out ? failure::too_slow : failure::unreachable;
-        tried.push_back(&at_.server());
-        at_ = {};
-        if (to.has_choice())
-            at_ = to.choose(tried, key_);
-    }
-    lacks_seat_ = !over() && to.may_have_seats_later(tried);
-    fail(why);
+    auto const is_over = [this] { return over(); };
+    auto r = co_await reach(
+        *route_.to, shared_.upstreams, std::move(at_), key_, limits_.upstream, is_over);
+    at_ = std::move(r.at);
+    upstream_ = std::move(r.connection);
+    if (upstream_)
+        co_return true;
+    lacks_seat_ = r.lacks_seat;
+    fail(r.why);
     co_return false;
 }
 

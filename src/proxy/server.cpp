@@ -3,6 +3,7 @@
 #include "net/resolve.hpp"
 #include "prepare.hpp"
 #include "session.hpp"
+#include "tcp_session.hpp"
 #include "tool/trouble.hpp"
 
 #include <boost/asio/post.hpp>
@@ -25,6 +26,20 @@ void warn_of(plan const& p) {
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
     for (auto const& line : p.certificates.warnings(std::chrono::system_clock::now()))
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
+}
+
+// The target costs a system call, so it is found only if the servers get it.
+std::optional<net::connection_ends> ends_of(net::stream_socket& socket,
+                                            std::optional<net::tcp::endpoint> const& client,
+                                            tcp_service const& to) {
+    if (!client)
+        return std::nullopt;
+    net::connection_ends ends{*client, {}};
+    net::error_code ec;
+    if (to.to->configuration().proxy_protocol != 0)
+        if (auto const target = net::tcp_endpoint(socket.local_endpoint(ec)); target && !ec)
+            ends.target = *target;
+    return ends;
 }
 
 }  // namespace
@@ -131,6 +146,17 @@ void server::start_session(net::stream_socket socket, net::endpoint const& from,
     auto const tcp = net::tcp_endpoint(from);
     auto const peer = tcp ? tcp->address() : asio::ip::address();
     auto const& l = listeners_.options_of(by);
+    if (auto const* const to = plan_->service_of(by.name())) {
+        tcp_session::service service{plan_, to};
+        auto const ends = ends_of(socket, tcp, *to);
+        asio::post(w.context(), [&w, ends, service = std::move(service), s = std::move(socket),
+                                 a = std::move(a), awaits_balancer = l.proxy_protocol]() mutable {
+            tcp_session::start(std::make_unique<tcp_session>(
+                w.for_sessions(), std::move(service), std::move(s), ends, std::move(a),
+                awaits_balancer));
+        });
+        return;
+    }
     session::role const role{.awaits_balancer = l.proxy_protocol,
                              .check = l.check,
                              .certificates = plan_->certificates.of(by.name())};

@@ -2,6 +2,7 @@
 
 #include "check.hpp"
 #include "client.hpp"
+#include "close_gently.hpp"
 #include "http/accept.hpp"
 #include "http/values.hpp"
 #include "key.hpp"
@@ -12,7 +13,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
-#include <array>
 #include <chrono>
 #include <optional>
 #include <span>
@@ -24,8 +24,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Before a gentle close the proxy reads until the client sends nothing for `lingering_silence`, and for at most
-// `lingering`.
+// The time limits of a gentle close.
 constexpr std::chrono::seconds lingering_silence{5};
 constexpr std::chrono::seconds lingering{30};
 
@@ -78,7 +77,7 @@ net::task<> session::wake(std::unique_ptr<session> self) {
     if (after == next::request)
         sleep(std::move(self));
     else if (after == next::close_gently)
-        co_await self->close_gently();
+        co_await close_gently(self->client_, lingering_silence, lingering);
     else if (after == next::reset)
         self->client_.reset();
 }
@@ -125,8 +124,8 @@ net::task<bool> session::be_introduced(side from) {
     if (!found)
         co_return false;
     role_.awaits_balancer = false;
-    if (found->client) {
-        peer_ = *found->client;
+    if (found->ends) {
+        peer_ = found->ends->client.address();
         name_ = name_of(peer_);
     }
     co_return true;
@@ -155,18 +154,6 @@ next session::close_as(next wanted, http::buffer const& in) {
     if (wanted != next::close_if_read)
         return wanted;
     return in.empty() && !client_.has_input() ? next::close : next::close_gently;
-}
-
-// Closing a socket with unread input resets the connection, and then the client may not receive the response.
-net::task<> session::close_gently() {
-    client_.end_of_output();
-    std::array<char, 16 * 1024> nowhere;
-    auto const end = net::clock::now() + lingering;
-    for (bool silent = false; !silent && net::clock::now() < end;) {
-        net::time_limit const limit(client_, net::direction::reading, lingering_silence);
-        auto const [ec, n] = co_await client_.receive(nowhere);
-        silent = bool(ec);
-    }
 }
 
 // ---- One request

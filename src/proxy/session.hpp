@@ -71,7 +71,6 @@ private:
     [[nodiscard]] conclusion rejected(exchange& x, route const& to, entry const& entered) const;
     net::task<next> answer(workspace& w, plan const& p, conclusion const& end);
     [[nodiscard]] next close_as(next wanted, http::buffer const& in);
-    net::task<> close_gently();
 
     [[nodiscard]] bool draining() const noexcept { return shared_.for_relays.draining; }
     [[nodiscard]] config::timeouts const& limits() const noexcept {

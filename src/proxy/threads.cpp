@@ -45,8 +45,7 @@ void threads::stop() {
 }
 
 bool threads::has_new_trouble(one& t) noexcept {
-    auto const& counts = t.work.accounting().counts();
-    auto const n = counts[ending::rejected].value() + counts[ending::failed].value();
+    auto const n = t.work.accounting().counts().troubles.value();
     return n != std::exchange(t.troubles, n);
 }
 

@@ -2,10 +2,12 @@
 
 #include "tool/memory.hpp"
 
-#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <tuple>
 
 namespace proxy {
@@ -21,15 +23,26 @@ constexpr std::chrono::seconds silence{1};
 
 tunnel::tunnel(net::watchdog& dog, side client, side upstream, limits const& l, transfers const& by)
     : limits_(l),
-      up_{.from = client, .to = upstream, .by = by.up},
-      down_{.from = upstream, .to = client, .by = by.down},
+      up_{.from = client, .to = upstream, .by = by.up, .counted = by.sent_up},
+      down_{.from = upstream, .to = client, .by = by.down, .counted = by.sent_down},
       last_(net::clock::now()) {
     dog.add(*this);
 }
 
 net::task<> tunnel::run() {
-    using namespace asio::experimental::awaitable_operators;
-    co_await (relay(up_) && relay(down_));
+    auto const here = co_await asio::this_coro::executor;
+    bool uploads = true;
+    net::timer uploaded(here);
+    auto const end = [&](std::exception_ptr const&) {
+        uploads = false;
+        uploaded.cancel();
+    };
+    asio::co_spawn(here, relay(up_), end);
+    co_await relay(down_);
+    while (uploads) {
+        uploaded.expires_after(std::chrono::hours(1));  // the end of the upload ends it
+        co_await uploaded.async_wait(net::as_values);
+    }
 }
 
 net::clock::time_point tunnel::look(net::clock::time_point now) {
@@ -70,20 +83,25 @@ void tunnel::note_move() {
     look_soon();
 }
 
+// Without memory a direction ends with a reset.
 net::task<> tunnel::relay(direction& d) {
     auto& in = d.from.received;
-    for (;;) {
-        auto ec = co_await send(d);
-        if (ec)
-            co_return reset();
-        std::size_t n = 0;
-        std::tie(ec, n) = co_await d.from.connection.receive(in.room());
-        if (ec == asio::error::eof)
-            co_return d.to.connection.end_of_output();
-        if (ec)
-            co_return reset();
-        in.commit(n);
-        note_move();
+    try {
+        for (;;) {
+            auto ec = co_await send(d);
+            if (ec)
+                co_return reset();
+            std::size_t n = 0;
+            std::tie(ec, n) = co_await d.from.connection.receive(in.room());
+            if (ec == asio::error::eof)
+                co_return d.to.connection.end_of_output();
+            if (ec)
+                co_return reset();
+            in.commit(n);
+            note_move();
+        }
+    } catch (std::exception const&) {
+        reset();
     }
 }
 
@@ -106,6 +124,8 @@ net::task<net::error_code> tunnel::send(direction& d) {
         if (left < most)
             note_move();
         d.sent += most - left;
+        if (d.counted)
+            d.counted->fetch_add(most - left, std::memory_order_relaxed);
         in.consume(most - left);
         if (!ec && left > 0) {
             d.waits = true;

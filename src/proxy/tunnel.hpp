@@ -25,10 +25,13 @@ public:
         net::clock::duration drain;       // the tunnel ends this time after `leaves` is seen
     };
 
-    /// The limits of bytes from the client and to the client; null without one.
+    using byte_counter = std::atomic<std::uint64_t>;
+    /// The limits of bytes from the client and to the client, and the counters of these bytes; null without one.
     struct transfers {
         transfer* up = nullptr;
         transfer* down = nullptr;
+        byte_counter* sent_up = nullptr;
+        byte_counter* sent_down = nullptr;
     };
 
     tunnel(net::watchdog& dog, side client, side upstream, limits const& l, transfers const& by);
@@ -43,7 +46,8 @@ private:
     struct direction {
         side from;
         side to;
-        transfer* by = nullptr;  // if its bytes are limited
+        transfer* by = nullptr;           // if its bytes are limited
+        byte_counter* counted = nullptr;  // if its bytes are counted
         std::uint64_t sent = 0;
         bool waits = false;  // until `to` accepts more bytes
 

@@ -3,8 +3,15 @@
 #include "tool/memory.hpp"
 
 #include <chrono>
+#include <utility>
 
 namespace proxy {
+
+namespace {
+
+constexpr std::size_t many = 256;  // connections that end in a second
+
+}  // namespace
 
 void workspaces::tidy_soon() {
     if (tidies_ || stopped_)
@@ -15,9 +22,11 @@ void workspaces::tidy_soon() {
         tidies_ = false;
         if (ec || stopped_)
             return;
-        if (all_.tidy())
+        bool const freed_workspaces = all_.tidy();
+        bool const freed_buffers = buffers_.tidy();
+        if (std::exchange(ended_, 0) >= many || freed_workspaces || freed_buffers)
             tool::give_memory_back();
-        if (!all_.empty())
+        if (!all_.empty() || !buffers_.empty())
             tidy_soon();
     });
 }

@@ -2,8 +2,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using state = net::introduction::state;
@@ -46,11 +48,51 @@ BOOST_AUTO_TEST_CASE(name_a_client) {
         auto const whole = net::parse_introduction(text + "GET");
         BOOST_TEST((whole.is == state::complete), text);
         BOOST_TEST(whole.size == text.size());
-        BOOST_TEST((whole.client ? whole.client->to_string() : "") == client);
+        BOOST_TEST((whole.ends ? whole.ends->client.address().to_string() : "") == client);
         // The result does not depend on how the bytes are divided.
         for (std::size_t n = 0; n != text.size(); ++n)
             BOOST_TEST((net::parse_introduction(text.substr(0, n)).is == state::incomplete), n);
     }
+}
+
+BOOST_AUTO_TEST_CASE(name_both_ends) {
+    auto const ends_in = [](std::string const& text) {
+        auto const found = net::parse_introduction(text).ends.value();
+        return std::pair(found.client, found.target);
+    };
+    auto const end = [](char const* address, std::uint16_t port) {
+        return boost::asio::ip::tcp::endpoint(boost::asio::ip::make_address(address), port);
+    };
+    BOOST_TEST((ends_in("PROXY TCP4 192.0.2.1 192.0.2.2 4711 80\r\n") ==
+                std::pair(end("192.0.2.1", 4711), end("192.0.2.2", 80))));
+    BOOST_TEST((ends_in(block(0x21, 0x11, v4)) ==
+                std::pair(end("192.0.2.1", 4096), end("192.0.2.2", 80))));
+    BOOST_TEST((ends_in(block(0x21, 0x21, v6)) == std::pair(end("::1", 0), end("::", 0))));
+}
+
+// HAProxy's proxy-protocol.txt has these bytes.
+BOOST_AUTO_TEST_CASE(are_made_for_servers) {
+    auto const ends = [](char const* client, std::uint16_t from, char const* target) {
+        return net::connection_ends{{boost::asio::ip::make_address(client), from},
+                                    {boost::asio::ip::make_address(target), 80}};
+    };
+    auto const of_v4 = ends("192.0.2.1", 4096, "192.0.2.2");
+    auto const of_v6 = ends("2001:db8::1", 1, "::1");
+    auto const mixed = ends("192.0.2.1", 1, "::1");
+    BOOST_TEST(net::make_introduction(1, of_v4) == "PROXY TCP4 192.0.2.1 192.0.2.2 4096 80\r\n");
+    BOOST_TEST(net::make_introduction(1, of_v6) == "PROXY TCP6 2001:db8::1 ::1 1 80\r\n");
+    BOOST_TEST(net::make_introduction(1, mixed) == "PROXY TCP6 ::ffff:192.0.2.1 ::1 1 80\r\n");
+    BOOST_TEST(net::make_introduction(1, {}) == "PROXY UNKNOWN\r\n");
+    BOOST_TEST(net::make_own_introduction(1) == "PROXY UNKNOWN\r\n");
+    BOOST_TEST(net::make_introduction(2, of_v4) == block(0x21, 0x11, v4));
+    std::string body("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+    body += std::string(15, '\0') + std::string("\1\0\1\0\x50", 5);
+    BOOST_TEST(net::make_introduction(2, of_v6) == block(0x21, 0x21, body));
+    BOOST_TEST(net::make_introduction(2, {}) == block(0x21, 0, ""));
+    BOOST_TEST(net::make_own_introduction(2) == block(0x20, 0, ""));
+    for (int const version : {1, 2})
+        for (auto const& one : {of_v4, of_v6})
+            BOOST_TEST((net::parse_introduction(net::make_introduction(version, one)).ends == one));
 }
 
 BOOST_AUTO_TEST_CASE(may_be_invalid) {

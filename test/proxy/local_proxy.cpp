@@ -3,6 +3,7 @@
 #include "config/read.hpp"
 #include "net/resolve.hpp"
 #include "proxy/session.hpp"
+#include "proxy/tcp_session.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -231,6 +232,15 @@ local_proxy::local_proxy(std::string const& configuration, tool::log_file* log)
              [this](net::stream_socket socket, net::endpoint const&,
                     net::listener::admission admission, net::listener::acceptor const&) {
                  using proxy::session;
+                 using proxy::tcp_session;
+                 if (!plan_->services.empty()) {
+                     tcp_session::service to{plan_, &plan_->services.front()};
+                     tcp_session::start(std::make_unique<tcp_session>(
+                         worker_.for_sessions(), std::move(to), std::move(socket),
+                         net::connection_ends{{client_, 4711}, {client_, 80}}, std::move(admission),
+                         is_introduced));
+                     return;
+                 }
                  session::role const role{.awaits_balancer = is_introduced};
                  session::start(std::make_unique<session>(worker_.for_sessions(), std::move(socket),
                                                           client_, std::move(admission), role));

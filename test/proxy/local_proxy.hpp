@@ -127,7 +127,7 @@ public:
     /// Whether the next connections begin with the PROXY protocol.
     bool is_introduced = false;
 
-    /// Opens a new connection of that client.
+    /// Opens a new connection of that client, of the first listener with `tcp` if there is one.
     [[nodiscard]] wire connect(std::string const& address = "10.0.0.1");
 
     /// Runs all handlers that are ready. Fails if that never ends, because something polls instead of waiting.

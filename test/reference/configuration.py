@@ -38,6 +38,7 @@ BASE = {
 NEEDS = {
     ("listen",): {"address": "127.0.0.1:1"},
     ("listen", "tls"): {"certificate": "/a", "key": "/b"},
+    ("listen", "tcp"): {"upstream": "shop"},
     ("state",): {"file": "/a"},
     ("upstream", "server"): {"address": "127.0.0.1:2"},
     ("route",): {"upstream": "shop"},
@@ -52,6 +53,10 @@ NEEDS_ABOVE = {("route", "body"): {"respond": 503}}
 NEEDS_BESIDE = {
     ("listen", "check"): {"clients": {"trusted": "10.0.0.1"}, "route": [{"check": True}]},
     ("limit", "bandwidth"): {"limit": [{"name": "bytes"}]},
+}
+# The other tables that a key needs.
+BESIDE_KEY = {
+    ("upstream", "proxy_protocol"): {"listen": [{"address": "127.0.0.1:1", "tcp": {"upstream": "shop"}}]},
 }
 # The other keys that a key needs; None removes a key.
 NEEDS_OF_KEY = {
@@ -77,14 +82,14 @@ NEEDS_OF_KEY = {
 }
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
 LOOSE = {"rule", "byte_rate", "queue", "listen_address", "server_address", "admin_address", "network", "failure_mode", "limit_name"}
-LOOSE_KEYS = {("route", "upstream"), ("limit", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
+LOOSE_KEYS = {("route", "upstream"), ("listen", "tcp", "upstream"), ("limit", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
               ("route", "body", "file"), ("route", "body", "type"),
               ("store", "url"), ("upstream", "name"), ("limit", "name")}
 
 
-def changed(path, values):
+def changed(path, values, beside=None):
     """The document BASE, in which the table of the path has these values and the values that it needs."""
-    document = copy.deepcopy({**BASE, **NEEDS_BESIDE.get(path, {})})
+    document = copy.deepcopy({**BASE, **NEEDS_BESIDE.get(path, {}), **(beside or {})})
     at = document
     for depth in range(len(path)):
         name = path[depth]
@@ -102,7 +107,7 @@ def changed(path, values):
 
 
 def with_key(path, key, value):
-    return changed(path, {**NEEDS_OF_KEY.get((*path, key), {}), key: value})
+    return changed(path, {**NEEDS_OF_KEY.get((*path, key), {}), key: value}, BESIDE_KEY.get((*path, key)))
 
 
 @functools.lru_cache(maxsize=None)

@@ -72,6 +72,11 @@ bandwidth = { up = "1MB/s", down = "9MB/s" }
 name = "gone"
 servers = "127.0.0.1:UNUSED"
 health = { every = "50ms", fall = 1 }
+[[listen]]
+address = "127.0.0.1:0"
+[[listen]]
+address = "127.0.0.2:0"
+tcp = { upstream = "shop" }
 [[route]]
 path = "/none"
 respond = 403

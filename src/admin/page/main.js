@@ -42,6 +42,7 @@ function begin() {
   makeLimitsHead();
   $('servers').replaceChildren(headOf(SERVER_COLUMNS));
   $('bandwidths').replaceChildren(headOf(BANDWIDTH_COLUMNS));
+  $('tcp').replaceChildren(headOf(TCP_COLUMNS));
 }
 
 function render() {
@@ -61,6 +62,8 @@ function render() {
     $('bandwidths')
   );
   $('bandwidths-part').hidden = !stats.bandwidths.length;
+  updateRows(tcpRows, new Map(stats.tcp.map(t => [t.name, t])), () => new TcpRow(), $('tcp'));
+  $('tcp-part').hidden = !stats.tcp.length;
   arrange(false);
   renderNow();
   for (const svg of $('signals').querySelectorAll('svg')) svg.plot.draw();

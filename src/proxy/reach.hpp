@@ -1,0 +1,49 @@
+#pragma once
+
+#include "failure.hpp"
+#include "net/asio.hpp"
+#include "upstream.hpp"
+
+#include <boost/container/small_vector.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace proxy {
+
+/// A connection to a server, or the reason why there is none.
+struct reached {
+    upstream::visit at;              // at the server of `connection`; empty without one
+    upstream_connection connection;  // empty if no server accepted one
+    failure why = failure::none;
+    bool lacks_seat = false;  // a server that was not tried may have a free seat later
+};
+
+/// Connects to the server of `at`, or to other servers if that fails, each within `limit`. A connection with the key
+/// `key` has the servers in the order of their ranks for it. Tries no further server once `over()` is true.
+template <class Over>
+net::task<reached> reach(upstream& to, upstream_pool& pool, upstream::visit at,
+                         std::optional<std::uint64_t> key, net::clock::duration limit, Over over) {
+    boost::container::small_vector<upstream_server const*, 4> tried;
+    reached r{.at = std::move(at), .connection = {}, .why = failure::unreachable};
+    while (r.at && !over()) {
+        net::error_code ec;
+        r.connection = co_await pool.open(r.at.server(), limit, ec);
+        to.note(r.at.server(), bool(r.connection));
+        if (r.connection) {
+            r.why = failure::none;
+            co_return r;
+        }
+        r.why = ec == asio::error::timed_out ? failure::too_slow : failure::unreachable;
+        tried.push_back(&r.at.server());
+        r.at = {};
+        if (to.has_choice())
+            r.at = to.choose(tried, key);
+    }
+    r.at = {};
+    r.lacks_seat = !over() && to.may_have_seats_later(tried);
+    co_return r;
+}
+
+}  // namespace proxy

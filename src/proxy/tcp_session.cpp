@@ -1,0 +1,201 @@
+#include "tcp_session.hpp"
+
+#include "access_log.hpp"
+#include "bandwidth.hpp"
+#include "client.hpp"
+#include "close_gently.hpp"
+#include "reading.hpp"
+#include "tunnel.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace proxy {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// After a refusal the client has this time to read it and to close the connection.
+constexpr std::chrono::seconds after_refusal{1};
+
+// The limits of connections use no part of a request.
+http::request_head const no_request;
+
+}  // namespace
+
+tcp_session::tcp_session(session::shared const& s, service to, net::stream_socket socket,
+                         std::optional<net::connection_ends> const& ends,
+                         net::listener::admission a, bool awaits_balancer)
+    : shared_(s),
+      service_(std::move(to)),
+      admission_(std::move(a)),
+      client_(std::move(socket), s.for_relays.dog),
+      open_(s.accounting.opens()),
+      ends_(ends),
+      peer_(ends ? ends->client.address() : boost::asio::ip::address()),
+      awaits_balancer_(awaits_balancer) {}
+
+void tcp_session::start(std::unique_ptr<tcp_session> self) {
+    auto& context = self->shared_.context;
+    self->client_.no_delay();
+    asio::co_spawn(context, run(std::move(self)), asio::detached);
+}
+
+// A connection that carries bytes stays in this function: a function for that would need a frame for each connection.
+net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
+    auto& me = *self;
+    auto const& to = me.to();
+    if (me.awaits_balancer_) {
+        bool const known = co_await me.be_introduced();
+        if (!known)
+            co_return;
+    }
+    conclusion end;
+    {
+        entry entered({no_request, me.peer_});
+        if (!to.entrance.enter_at_once(entered))
+            co_await me.wait(entered);
+        if (entered.status == 0) {
+            auto reached = co_await me.connect(entered);
+            if (reached.connection) {
+                end.server = &reached.at.server();
+                if (!me.buffers_)
+                    me.buffers_ = me.shared_.spaces.take_buffers();
+                co_await me.introduce(*reached.connection);
+                auto& counts = *to.counts;
+                tcp_counter::counted const active(counts.active);
+                auto const up = transfer::start(to.bandwidth.up, entered.who);
+                auto const down = transfer::start(to.bandwidth.down, entered.who);
+                tunnel through(
+                    me.shared_.for_relays.dog, {me.client_, me.buffers_->up},
+                    {*reached.connection, me.buffers_->down},
+                    {.idle = to.configuration.idle,
+                     .leaves = end.server->leaves(),
+                     .drain = me.configuration().drain},
+                    {.up = up.get(),
+                     .down = down.get(),
+                     .sent_up = &counts.sent_up,
+                     .sent_down = &counts.sent_down});
+                co_await through.run();
+                end.bytes = through.sent();
+            } else if (entered.status == 0) {
+                entered.give_back();
+                end.why = reached.why;
+                end.how = is_of_client(end.why) ? tcp_ending::disconnected : tcp_ending::failed;
+                end.status = fault_of(end.why).status;
+            }
+        }  // closes the connection to the server before its permits are released
+        if (entered.status != 0) {
+            end.how = entered.client == net::presence::here ? tcp_ending::rejected
+                                                            : tcp_ending::disconnected;
+            end.status = entered.status;
+            end.rejected_by = entered.rejected_by;
+        }
+        to.entrance.settle(entered, end.bytes, std::nullopt);
+        end.waited = entered.waited;
+    }
+    me.record(end);
+    if (end.how == tcp_ending::rejected)
+        co_await me.refuse();
+    else if (end.how != tcp_ending::served)
+        me.client_.reset();
+}
+
+// Reads the header of the PROXY protocol. Accepts it from a trusted balancer only. Bytes that follow it stay in the buffer.
+net::task<bool> tcp_session::be_introduced() {
+    if (!peer_.is_unspecified() && !is_trusted(configuration().clients, peer_))
+        co_return false;
+    buffers_ = shared_.spaces.take_buffers();
+    client_.set_idle(true);
+    side const from{client_, buffers_->up};
+    auto const found = co_await receive_introduction(from, configuration().timeouts.header);
+    client_.set_idle(false);
+    if (found && found->ends) {
+        ends_ = found->ends;
+        peer_ = ends_->client.address();
+    }
+    if (buffers_->up.empty())
+        buffers_.reset();
+    co_return found.has_value();
+}
+
+net::task<> tcp_session::wait(entry& entered) {
+    tcp_counter::counted const waiting(to().counts->waiting);
+    co_await to().entrance.enter_in_turn(entered, client_);
+}
+
+// Connects to a server. If the servers that can be reached have no free seat, the connection waits for one again.
+net::task<reached> tcp_session::connect(entry& entered) {
+    auto& upstream = *to().to;
+    auto const key = upstream.key_of(entered.who);
+    auto const is_gone = [this] { return client_.other_side() == net::presence::gone; };
+    std::optional<weir::duration> waited;  // before the last attempt
+    for (;;) {
+        auto at = upstream.choose({}, key);
+        auto r = co_await reach(upstream, shared_.for_relays.upstreams, std::move(at), key,
+                                configuration().timeouts.upstream, is_gone);
+        if (!r.connection && is_gone())
+            r.why = failure::client_gone;
+        // A wait that ends at once would not end with a seat.
+        bool const again = r.lacks_seat && entered.patience > weir::duration::zero() &&
+                           std::exchange(waited, entered.waited) != entered.waited;
+        if (!again)
+            co_return r;
+        entered.start_again();
+        co_await wait(entered);
+        if (entered.status != 0)
+            co_return r;
+    }
+}
+
+// If this fails, the tunnel ends at once.
+net::task<> tcp_session::introduce(net::connection& server) const {
+    auto const version = to().to->configuration().proxy_protocol;
+    if (version == 0)
+        co_return;
+    auto const header = net::make_introduction(version, ends_);
+    http::gather const out{header};
+    (void)co_await server.send(out);
+}
+
+net::task<> tcp_session::refuse() {
+    auto const& text = to().configuration.refusal;
+    net::error_code ec;
+    http::gather out{text};
+    if (text.empty() || !client_.send_now(out, ec) || ec)
+        co_return client_.reset();
+    co_await close_gently(client_, after_refusal, after_refusal);
+}
+
+void tcp_session::record(conclusion const& end) const {
+    to().counts->count(end.how);
+    auto& accounting = shared_.accounting;
+    if (end.how == tcp_ending::rejected)
+        accounting.rejects(*end.rejected_by, peer_);
+    if (end.how == tcp_ending::failed)
+        accounting.fails({to().to, nullptr, fault_of(end.why).why});
+    if (!accounting.has_log())
+        return;
+    auto const client = name_of(peer_);
+    auto const request = service_name(to().name);
+    log_line const line{
+        .ended = std::chrono::system_clock::now(),
+        .client = client,
+        .request = request,
+        .status = end.status,
+        .bytes = end.bytes,
+        .took = net::clock::now() - begun_,
+        .waited = end.waited,
+        .upstream = end.server ? std::string_view(end.server->name()) : "",
+        .limit = end.rejected_by ? std::string_view(end.rejected_by->name()) : "",
+        .id = ""};
+    accounting.log(line, configuration().access_log_format);
+}
+
+}  // namespace proxy
