@@ -52,6 +52,25 @@ void add_proxy(weir::metrics_writer& out, state const& s) {
     out.add(s.log_lines_dropped);
 }
 
+// Only of a proxy with TLS.
+void add_tls(weir::metrics_writer& out, state const& s) {
+    if (s.certificates.empty())
+        return;
+    out.family("weir_tls_handshakes_total", "Complete handshakes of TLS.", metric::counter);
+    for (auto const& [name, n] : s.handshakes)
+        out.add(n, {{"result", name}});
+    out.family("weir_tls_handshakes_failed_total", "Failed handshakes of TLS by reason.",
+               metric::counter);
+    for (auto const& [name, n] : s.failed_handshakes)
+        out.add(n, {{"reason", name}});
+    out.family("weir_tls_certificate_expires_seconds",
+               "End of the validity of a certificate, in seconds since the Unix epoch.",
+               metric::gauge);
+    for (auto const& one : s.certificates)
+        out.add(tool::seconds(one.valid_until.time_since_epoch()),
+                {{"listener", one.listener}, {"certificate", one.file}});
+}
+
 void add_routes(weir::metrics_writer& out, state const& s) {
     out.family("weir_responses_total", "Responses by route and status.", metric::counter);
     for (auto const& r : s.routes)
@@ -200,6 +219,7 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
 std::string to_metrics(state const& s) {
     weir::metrics_writer out;
     add_proxy(out, s);
+    add_tls(out, s);
     add_routes(out, s);
     add_limits(out, s);
     add_bandwidths(out, s);

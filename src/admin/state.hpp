@@ -209,6 +209,13 @@ struct upstream_state {
     std::vector<server_state> servers;
 };
 
+/// A certificate of a listener with TLS.
+struct certificate_state {
+    std::string listener;
+    std::string file;
+    std::chrono::system_clock::time_point valid_until;
+};
+
 /// The state of the whole proxy. The values of each limit belong to one instant.
 struct state {
     std::string version;
@@ -220,7 +227,10 @@ struct state {
     std::uint64_t connections = 0;
     std::uint64_t open_connections = 0;
     std::uint64_t open_tunnels = 0;  // of these, upgraded to another protocol
-    std::vector<std::pair<std::string_view, std::uint64_t>> requests;  // by result
+    std::vector<std::pair<std::string_view, std::uint64_t>> requests;           // by result
+    std::vector<std::pair<std::string_view, std::uint64_t>> handshakes;         // of TLS, by result
+    std::vector<std::pair<std::string_view, std::uint64_t>> failed_handshakes;  // by reason
+    std::vector<certificate_state> certificates;
     /// The responses that are not rejections of a limit, by class: 1xx and 2xx, 3xx, 4xx, 5xx and others.
     static constexpr std::size_t classes = 4;
     std::array<std::uint64_t, classes> responses{};

@@ -97,9 +97,13 @@ struct listener {
     bool proxy_protocol = false;        // each connection starts with its header, version 1 or 2
     std::optional<unsigned> mode = {};  // of the file of a unix socket; empty: by the umask
     std::optional<check_options> check = {};  // its requests are checks
-    std::vector<certificate> tls = {};        // empty: clients do not use TLS
+    // Requests get a redirect to this port of https. Empty: they do not.
+    std::optional<std::uint16_t> https_port = {};
+    std::vector<certificate> tls = {};  // empty: clients do not use TLS
     config::unknown_name unknown_name = config::unknown_name::refuse;
     std::optional<tcp_options> tcp = {};  // it accepts connections of any protocol
+    std::vector<std::string> handshake_limits =
+        {};  // by name; a handshake gets permits from all or none
 
     friend bool operator==(listener const&, listener const&) = default;
 };

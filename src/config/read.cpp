@@ -129,6 +129,9 @@ private:
     void read_listener(table_reader& t);
     void read_check(table_reader& t, listener& l);
     void read_tls(table_reader& t, listener& l);
+    void check_handshake_limits();
+    [[nodiscard]] bool limits_handshakes(std::string_view name) const;
+    [[nodiscard]] std::string_view why_not_for_handshakes(std::string_view name) const;
     void read_upstream(table_reader& t);
     void read_hash(table_reader& t, upstream& u);
     void read_store(table_reader& t);
@@ -168,7 +171,8 @@ private:
     problem_list warnings_;
     configuration made_;
     std::vector<position> routes_at_;
-    std::optional<position> checks_at_;  // the first listener for checks
+    std::vector<position> handshake_limits_;  // in the order of the file
+    std::optional<position> checks_at_;       // the first listener for checks
     names upstreams_{"upstream"};
     names stores_{"store"};
     names limits_{"limit"};
@@ -196,6 +200,7 @@ configuration file_reader::read() {
     upstreams_.check(problems_);
     stores_.check(problems_);
     limits_.check(problems_);
+    check_handshake_limits();
     find_settings_without_effect();
     complete();
     made_.warnings = std::move(warnings_).lines();
@@ -320,6 +325,13 @@ void file_reader::read_check(table_reader& t, listener& l) {
 }
 
 void file_reader::read_tls(table_reader& t, listener& l) {
+    std::int64_t port = 0;
+    if (t.get("https_port", port, number(1, 65535)))
+        l.https_port = static_cast<std::uint16_t>(port);
+    for (auto const* const other : {"tls", "check"})
+        if (t.has("https_port") && t.has(other))
+            t.problem(t.at("https_port"),
+                      fmt::format("`https_port` and `{}` exclude each other", other));
     // A relative path starts at the folder of this file.
     auto const read_path = [this](table_reader& of, std::string_view key, std::string& into) {
         if (of.require(key, into, text("a file")))
@@ -333,8 +345,56 @@ void file_reader::read_tls(table_reader& t, listener& l) {
     if (t.is_empty_list("tls"))
         t.problem(t.at("tls"), "`tls` has no certificate");
     t.get("unknown_name", l.unknown_name, what_unknown_names_get());
-    if (t.has("unknown_name") && !t.has("tls"))
-        t.problem(t.at("unknown_name"), "`unknown_name` requires `tls`");
+    t.list("handshake_limits", text("the name of a limit"), [&](std::string name, position at) {
+        limits_.use(name, at, fmt::format("listen `{}`", to_string(l.address)));
+        handshake_limits_.push_back(at);
+        l.handshake_limits.push_back(std::move(name));
+    });
+    if (l.handshake_limits.size() > route::most_limits)
+        t.problem(t.at("handshake_limits"),
+                  fmt::format("{} limits; at most {} are allowed", l.handshake_limits.size(),
+                              route::most_limits));
+    for (auto const* const key : {"unknown_name", "handshake_limits"})
+        if (t.has(key) && !t.has("tls"))
+            t.problem(t.at(key), fmt::format("`{}` requires `tls`", key));
+}
+
+// A handshake has a client, and nothing else of a request.
+void file_reader::check_handshake_limits() {
+    std::size_t i = 0;
+    for (auto const& l : made_.listeners)
+        for (auto const& name : l.handshake_limits) {
+            auto const at = handshake_limits_[i++];
+            auto const why = why_not_for_handshakes(name);
+            if (!why.empty())
+                problems_.add(at, fmt::format("listen `{}`: `{}` cannot limit handshakes: {}",
+                                              to_string(l.address), name, why));
+        }
+}
+
+bool file_reader::limits_handshakes(std::string_view name) const {
+    return std::ranges::any_of(made_.listeners, [&](listener const& l) {
+        return std::ranges::find(l.handshake_limits, name) != l.handshake_limits.end();
+    });
+}
+
+std::string_view file_reader::why_not_for_handshakes(std::string_view name) const {
+    if (std::ranges::find(made_.bandwidths, name, &limit::name) != made_.bandwidths.end())
+        return "it limits bytes";
+    auto const found = std::ranges::find(made_.limits, name, &limit::name);
+    if (found == made_.limits.end())
+        return {};  // reported already
+    if (found->tree)
+        return "it is a tree";
+    if (is_penalty(found->rule))
+        return "it is a penalty";
+    if (!found->key.empty() && found->key != std::vector{key_part{}})
+        return "its key is not `client`";
+    if (found->cost.what != cost::kind::number)
+        return "its cost is not a number";
+    if (!found->count.empty())
+        return "it counts responses";
+    return {};
 }
 
 void file_reader::read_upstream(table_reader& t) {
@@ -818,7 +878,8 @@ void file_reader::complete() {
     all.upstream = made_.upstreams.front().name;
     use_upstream(all.upstream, {1, 1}, "the default route");
     for (auto const& l : made_.limits)
-        all.limits.push_back(l.name);
+        if (!limits_handshakes(l.name))
+            all.limits.push_back(l.name);
     for (auto const& l : made_.bandwidths)
         all.bandwidths.push_back(l.name);
     made_.routes.push_back(std::move(all));

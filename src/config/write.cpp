@@ -354,8 +354,11 @@ std::string write(configuration const& c) {
         w.member("proxy_protocol", l.proxy_protocol, false);
         if (l.mode)
             w.line("mode", fmt::format("\"{:04o}\"", *l.mode));
+        if (l.https_port)
+            w.line("https_port", std::to_string(*l.https_port));
         w.member("tls", l.tls);
         w.member("unknown_name", l.unknown_name, unknown_name::refuse);
+        w.member("handshake_limits", l.handshake_limits);
         if (auto const& check = l.check)
             w.line("check", fmt::format("{{ described_by = {}, refuse = {} }}",
                                         value_text(check->described_by), check->refuse));

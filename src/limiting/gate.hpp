@@ -288,6 +288,14 @@ public:
     /// The number of limits that are not dry runs.
     [[nodiscard]] std::size_t strict() const noexcept { return strict_; }
 
+protected:
+    // If the memory for more permits is lacking, the estimate stays.
+    static void correct(weir::permit& p, weir::amount n) noexcept {
+        try {
+            p.settle(n);
+        } catch (std::exception const&) {}
+    }
+
 private:
     // The part of a request that a limit counts, and the names that it needs.
     struct terms {
@@ -317,13 +325,6 @@ private:
                 config::is_penalty(l.rule),
                 l.tree ? std::optional<weir::policy::tree_plan>(*l.tree) : std::nullopt};
     }
-    // If the memory for more permits is lacking, the estimate stays.
-    static void correct(weir::permit& p, weir::amount n) noexcept {
-        try {
-            p.settle(n);
-        } catch (std::exception const&) {}
-    }
-
     static void end_trial(weir::permit& p, bool is_offence) noexcept {
         p.report(is_offence ? weir::outcome::dropped : weir::outcome::success);
         p.leave();

@@ -101,6 +101,11 @@ std::string json_of(log_line const& l) {
     text("upstream", l.upstream);
     text("limit", l.limit);
     text("request_id", l.id);
+    if (auto const& how = l.encryption) {
+        text("tls_version", how->version);
+        text("tls_cipher", how->cipher);
+        text("server_name", how->server_name);
+    }
     return std::move(out.end()).text() + '\n';
 }
 

@@ -2,9 +2,11 @@
 
 #include "http/head.hpp"
 #include "net/asio.hpp"
+#include "net/channel.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,6 +36,7 @@ struct log_line {
     std::string_view upstream;  // the server that got the request; empty without one
     std::string_view limit;     // that rejected the request; empty without one
     std::string_view id;
+    std::optional<net::channel::agreement> encryption = {};
 };
 
 /// Formats a line of the text format:
@@ -45,7 +48,8 @@ struct log_line {
 /// printable ASCII are written like `\x22`.
 [[nodiscard]] std::string text_of(log_line const& l);
 
-/// Formats a line as a JSON object, with nginx's names for its members. A missing value is null.
+/// Formats a line as a JSON object, with nginx's names for its members. A missing value is null. Only the line of an
+/// encrypted connection has the members about that.
 [[nodiscard]] std::string json_of(log_line const& l);
 
 /// Sets `id` to the request's X-Request-Id, if it is printable, without spaces, and has at most 128 characters, or

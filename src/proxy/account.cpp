@@ -94,7 +94,8 @@ void account::log(record const& r, std::chrono::system_clock::time_point ended,
         .waited = r.waited,
         .upstream = r.server ? std::string_view(r.server->name()) : "",
         .limit = r.rejected_by ? std::string_view(r.rejected_by->name()) : "",
-        .id = r.id};
+        .id = r.id,
+        .encryption = r.encryption};
     log(line, format);
 }
 

@@ -77,6 +77,9 @@ public:
         return counted(counts_.open);
     }
 
+    /// Counts a handshake.
+    void shakes_hands(handshake how) noexcept { ++counts_[how]; }
+
     /// Called when the first bytes arrive: begins the exchange's record.
     void expects(exchange& x) const;
     /// Called when the head is complete: counts the request, gives it an id, which the upstream gets, too, and keeps

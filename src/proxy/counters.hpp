@@ -49,6 +49,26 @@ enum class ending : std::uint8_t {
 };
 inline constexpr std::size_t endings = 6;
 
+/// The result of a handshake of TLS.
+enum class handshake : std::uint8_t {
+    full,
+    resumed,  // with the keys of an earlier connection
+    // Failed:
+    limited,       // a limit of handshakes rejected it
+    timeout,       // the client was too slow
+    disconnected,  // the connection ended
+    unknown_name,
+    no_common_version,
+    no_common_cipher,
+    not_tls,
+    rejected,  // by the client
+    other,
+};
+inline constexpr std::size_t handshakes = 11;
+[[nodiscard]] constexpr bool is_complete(handshake h) noexcept {
+    return h == handshake::full || h == handshake::resumed;
+}
+
 struct counters {
     counter connections;
     counter open;
@@ -58,6 +78,7 @@ struct counters {
     counter waiting;   // of these, in the queues of limits
     counter troubles;  // rejections, and failures at upstreams
     std::array<counter, endings> ended;
+    std::array<counter, handshakes> shaken;
 
     // Of responses: see `admin::state`.
     std::array<counter, admin::state::classes> responses;
@@ -71,6 +92,12 @@ struct counters {
         ++response_times[weir::wait_histogram::range_of(took)];
     }
 
+    [[nodiscard]] counter& operator[](handshake how) noexcept {
+        return shaken[static_cast<std::size_t>(how)];
+    }
+    [[nodiscard]] counter const& operator[](handshake how) const noexcept {
+        return shaken[static_cast<std::size_t>(how)];
+    }
     [[nodiscard]] counter& operator[](ending how) noexcept {
         return ended[static_cast<std::size_t>(how)];
     }

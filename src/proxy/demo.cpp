@@ -1,5 +1,7 @@
 #include "demo.hpp"
 
+#include "tls/context.hpp"
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -7,6 +9,11 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace proxy {
@@ -56,6 +63,25 @@ net::task<> demo_backend::serve(net::tcp_socket client) {
         if (gone || cut || !response.keep_alive())
             co_return;
     }
+}
+
+demo_certificate::demo_certificate() {
+    auto name = (std::filesystem::temp_directory_path() / "weir-proxy-XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+        throw std::runtime_error(fmt::format(
+            "cannot create a folder `{}`: {}", name, std::generic_category().message(errno)));
+    folder_ = name;
+    try {
+        tls::write_self_signed({files().certificate, files().key});
+    } catch (...) {
+        std::filesystem::remove_all(folder_);
+        throw;
+    }
+}
+
+demo_certificate::~demo_certificate() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
 }
 
 }  // namespace proxy

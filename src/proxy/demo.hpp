@@ -1,8 +1,10 @@
 #pragma once
 
+#include "config/listener.hpp"
 #include "net/asio.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 namespace proxy {
@@ -29,6 +31,22 @@ private:
     int requests_ = 0;
     int active_ = 0;
     std::thread runs_;
+};
+
+/// A certificate for the demo, in files that exist as long as this object.
+class demo_certificate {
+public:
+    /// Throws `std::runtime_error` or `std::filesystem::filesystem_error`.
+    demo_certificate();
+    demo_certificate(demo_certificate const&) = delete;
+    ~demo_certificate();
+
+    [[nodiscard]] config::certificate files() const {
+        return {.certificate = folder_ / "certificate.pem", .key = folder_ / "key.pem"};
+    }
+
+private:
+    std::filesystem::path folder_;
 };
 
 }  // namespace proxy

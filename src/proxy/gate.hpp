@@ -83,6 +83,14 @@ public:
     /// of the response's body, and the proxy got `received` bytes of a body without Content-Length.
     void settle(entry& e, std::uint64_t sent, std::optional<std::uint64_t> received) const noexcept;
 
+    /// Changes the cost of a granted request at each rate from `cost` to `to(cost)`.
+    template <class F>
+    void change_cost(entry& e, F to) const noexcept {
+        for (std::size_t i = 0; i != e.permits.size(); ++i)
+            if (e.permits[i] && !all()[i]->has_seats())
+                base::correct(e.permits[i], to(e.at[i].cost));
+    }
+
     /// Releases the seats of a request before its end.
     void free_seats(entry& e) const noexcept;
     using base::report;

@@ -249,7 +249,14 @@ int serve(command const& asked, config::configuration c) {
     reloader::reader again;
     if (!asked.file.empty())
         again = [file = asked.file] { return config::read_file(file); };
+    std::optional<demo_certificate> certificate;
+    if (asked.tls) {
+        auto& l = c.listeners.front();
+        l.tls.push_back(certificate.emplace().files());
+        l.unknown_name = config::unknown_name::first;
+    }
     server proxy(c, again);
+    certificate.reset();  // the server has read it
     pid_file const pid(c.pid_file);
     fmt::print("{}", greeting(proxy, c, asked.demo));
     std::fflush(stdout);

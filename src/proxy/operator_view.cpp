@@ -181,6 +181,21 @@ admin::state operator_view::look() const {
         {"answered", all.sum(ending::answered)}, {"answered_by_route", all.sum(ending::routed)},
         {"rejected", all.sum(ending::rejected)}, {"disconnected", all.sum(ending::disconnected)},
         {"failed", all.sum(ending::failed)},     {"malformed", all.sum(ending::malformed)}};
+    auto const shaken = [&](handshake how) { return all.sum(how); };
+    s.handshakes = {{"full", shaken(handshake::full)}, {"resumed", shaken(handshake::resumed)}};
+    s.failed_handshakes = {
+        {"limited", shaken(handshake::limited)},
+        {"timeout", shaken(handshake::timeout)},
+        {"disconnected", shaken(handshake::disconnected)},
+        {"unknown_name", shaken(handshake::unknown_name)},
+        {"no_common_version", shaken(handshake::no_common_version)},
+        {"no_common_cipher", shaken(handshake::no_common_cipher)},
+        {"not_tls", shaken(handshake::not_tls)},
+        {"rejected", shaken(handshake::rejected)},
+        {"other", shaken(handshake::other)}};
+    for (auto const& [listener, context] : of_.plan->certificates.all())
+        for (auto const& one : context->certificates())
+            s.certificates.push_back({listener, one.file, one.valid_until});
     s.responses = all.responses();
     s.response_times = all.response_times();
     // Each thread counts for itself, so that a request that moves on meanwhile may be counted twice or not at all.

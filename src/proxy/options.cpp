@@ -202,6 +202,7 @@ command_line::command_line(command& c, options& o) {
     add("--upstream", "HOST:PORT", "the service to protect",
         [&o](auto& n, auto& v) { o.upstream = address(n, v, 1); });
     add_flag("--demo", c.demo, "start a built-in demo backend");
+    add_flag("--tls", c.tls, "with --demo: serve https, with a certificate made for this run");
     add("--listen", "HOST:PORT", "address to accept clients on (127.0.0.1:8080)",
         [&o](auto& n, auto& v) { o.listen = address(n, v, 0); });
     add("--admin", "HOST:PORT", "status page and metrics, or none (127.0.0.1:9090, or a free port)",
@@ -416,6 +417,9 @@ command parse_options(int argc, char const* const* argv) {
         throw tool::usage_error(
             c.demo ? "--demo and --upstream exclude each other"
                    : "missing --upstream HOST:PORT, --demo or --config FILE; see --help");
+    if (c.tls && !c.demo)
+        throw tool::usage_error(
+            "--tls requires --demo; for your own certificates set `tls` in a configuration file");
     if (c.demo && line.print)
         throw tool::usage_error("--print-config and --demo exclude each other");
     if (c.demo && !o.seats && !o.rate)

@@ -17,6 +17,7 @@ struct command {
     std::string file;                     // of --config; empty without it
     config::configuration configuration;  // made from the other options, if `file` is empty
     bool strict = false;                  // --check fails if a setting has no effect
+    bool tls = false;                     // the demo makes a certificate
     bool demo = false;  // the only server is the demo backend, whose address is not known yet
 };
 

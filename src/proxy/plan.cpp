@@ -220,6 +220,7 @@ std::shared_ptr<plan const> plan_maker::make() {
               .upstreams = {},
               .routes = routes({}),
               .services = {},
+              .tls_listeners = {},
               .responses = {},
               .dismissed = {}};
     for (auto const& m : moved_)
@@ -244,6 +245,15 @@ std::shared_ptr<plan const> plan_maker::make() {
     for (auto const& l : configuration_.listeners)
         if (l.tcp)
             made.services.push_back(make_service_of(made, l));
+    for (auto const& l : configuration_.listeners)
+        if (auto certificates = certificates_.of(to_string(l.address))) {
+            std::vector<std::shared_ptr<limit>> limits;
+            for (auto const& name : l.handshake_limits)
+                limits.push_back(find_name(made.limits, name));
+            made.tls_listeners.emplace(
+                to_string(l.address),
+                std::make_shared<tls_listener const>(std::move(certificates), gate(limits)));
+        }
     made.dismissed = dismiss_servers();
     return std::make_shared<plan const>(std::move(made));
 }

@@ -39,6 +39,14 @@ struct plan {
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
     std::vector<tcp_service> services;  // in the order of their listeners
+    std::map<std::string, std::shared_ptr<tls_listener const>> tls_listeners;  // by name
+
+    /// Null for a listener without TLS.
+    [[nodiscard]] std::shared_ptr<tls_listener const> security_of(
+        std::string const& listener) const {
+        auto const found = tls_listeners.find(listener);
+        return found == tls_listeners.end() ? nullptr : found->second;
+    }
 
     /// The counters of responses, by the names of routes. Routes of one name share a counter.
     struct response_counters {

@@ -7,6 +7,7 @@
 #include "http/head.hpp"
 #include "rate_headers.hpp"
 #include "response_counter.hpp"
+#include "tls/context.hpp"
 #include "tool/network_map.hpp"
 #include "upstream.hpp"
 
@@ -46,6 +47,12 @@ struct route {
 
 /// The name of a route for operators: `GET,HEAD *.example.org/cart`, `check /cart`.
 [[nodiscard]] std::string route_name(config::route const& r);
+
+/// A listener whose clients use TLS.
+struct tls_listener {
+    std::shared_ptr<tls::context const> certificates;
+    gate limits;  // of handshakes
+};
 
 /// All routes, in order. The first route that matches a request is its route.
 class routes {

@@ -159,7 +159,8 @@ void server::start_session(net::stream_socket socket, net::endpoint const& from,
     }
     session::role const role{.awaits_balancer = l.proxy_protocol,
                              .check = l.check,
-                             .certificates = plan_->certificates.of(by.name())};
+                             .https_port = l.https_port,
+                             .security = plan_->security_of(by.name())};
     // The socket and the session belong to the thread that serves them.
     asio::post(w.context(), [&w, peer, role, s = std::move(socket), a = std::move(a)]() mutable {
         session::start(

@@ -8,11 +8,13 @@
 #include "key.hpp"
 #include "own_response.hpp"
 #include "reading.hpp"
+#include "tls/failure.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <span>
@@ -27,6 +29,36 @@ namespace {
 // The time limits of a gentle close.
 constexpr std::chrono::seconds lingering_silence{5};
 constexpr std::chrono::seconds lingering{30};
+
+constexpr std::uint16_t default_https_port = 443;
+
+handshake handshake_of(net::error_code failed) noexcept {
+    if (failed.category() != tls::category())
+        return handshake::disconnected;
+    switch (static_cast<tls::failure>(failed.value())) {
+        case tls::failure::unknown_name:
+            return handshake::unknown_name;
+        case tls::failure::no_common_version:
+            return handshake::no_common_version;
+        case tls::failure::no_common_cipher:
+            return handshake::no_common_cipher;
+        case tls::failure::not_tls:
+            return handshake::not_tls;
+        case tls::failure::rejected:
+            return handshake::rejected;
+        case tls::failure::other:
+            break;
+    }
+    return handshake::other;
+}
+
+// The cost of a handshake, whose full cost is `full`. A resumed one takes a quarter of the CPU time. A failed one costs
+// more, so that a client that only fails is soon rejected.
+weir::amount cost_of(handshake how, weir::amount full) noexcept {
+    if (how == handshake::resumed)
+        return full / 4 + (full % 4 != 0);
+    return is_complete(how) ? full : std::min(2 * full, weir::max_amount);
+}
 
 }  // namespace
 
@@ -70,7 +102,7 @@ void session::sleep(std::unique_ptr<session> self) {
 
 net::task<> session::wake(std::unique_ptr<session> self) {
     auto after = next::close;
-    if (self->role_.certificates && !self->role_.awaits_balancer)
+    if (self->role_.security && !self->role_.awaits_balancer)
         after = co_await self->encrypt();
     else
         after = co_await self->serve_all();
@@ -82,14 +114,37 @@ net::task<> session::wake(std::unique_ptr<session> self) {
         self->client_.reset();
 }
 
-// Completes the handshake. It needs no workspace, so an unfinished one holds little memory.
+// Passes the limits of handshakes, and completes the handshake. It needs no workspace, so an unfinished handshake holds
+// little memory.
 net::task<next> session::encrypt() {
-    auto const certificates = std::exchange(role_.certificates, nullptr);
-    auto const make = [&](int descriptor) { return certificates->accept(descriptor); };
+    auto const by = std::exchange(role_.security, nullptr);
+    if (!client_.has_input())  // such as the check of a load balancer
+        co_return next::close;
+    static http::request_head const none;
+    entry entered({none, peer_});
+    if (!by->limits.enter_at_once(entered))
+        co_await by->limits.enter_in_turn(entered, client_);
+    if (entered.status != 0) {
+        bool const is_here = entered.client == net::presence::here;
+        shared_.accounting.shakes_hands(is_here ? handshake::limited : handshake::disconnected);
+        co_return next::reset;
+    }
+    auto const how = co_await shake_hands(*by);
+    shared_.accounting.shakes_hands(how);
+    by->limits.change_cost(entered, [how](weir::amount cost) { return cost_of(how, cost); });
+    fresh_ = true;
+    co_return is_complete(how) ? next::request : next::close;
+}
+
+net::task<handshake> session::shake_hands(tls_listener const& by) {
+    auto const make = [&](int descriptor) { return by.certificates->accept(descriptor); };
     net::time_limit const limit(client_, net::direction::reading, limits().handshake);
     auto const ec = co_await client_.encrypt(make);
-    fresh_ = true;
-    co_return ec ? next::close : next::request;
+    if (!ec)
+        co_return client_.encryption()->agreed().is_resumed ? handshake::resumed : handshake::full;
+    if (client_.expired(net::direction::reading))
+        co_return handshake::timeout;
+    co_return handshake_of(ec);
 }
 
 // Serves requests until the connection ends or the next request does not arrive soon.
@@ -120,7 +175,7 @@ net::task<bool> session::be_introduced(side from) {
     if (!peer_.is_unspecified() && !is_trusted(shared_.plan->configuration.clients, peer_))
         co_return false;
     auto const found = co_await receive_introduction(
-        from, limits().header, role_.certificates ? rest::stays : rest::may_be_read);
+        from, limits().header, role_.security ? rest::stays : rest::may_be_read);
     if (!found)
         co_return false;
     role_.awaits_balancer = false;
@@ -162,6 +217,8 @@ net::task<next> session::serve(workspace& w) {
     auto& x = w.current;
     auto& accounting = shared_.accounting;
     accounting.expects(x);
+    if (auto const* const c = client_.encryption(); c && accounting.has_log())
+        x.record.encryption = c->agreed();
     side const from{client_, w.in};
     head_search head;
     auto wrong = head.look(w.in);
@@ -188,6 +245,8 @@ net::task<next> session::serve(workspace& w) {
             x.request.asked(), plan->configuration.clients, peer_, role_.check.has_value());
     }
     auto const* const to = x.record.to;
+    if (role_.https_port && !wrong)
+        co_return co_await redirect(w, *plan);
     if (to && !wrong)
         wrong = fault_of_keys(to->keys, x.request.asked());
     auto const what = decide(wrong, x.request.head, to ? &to->configuration : nullptr);
@@ -203,6 +262,31 @@ net::task<next> session::serve(workspace& w) {
     else if (draining())
         end.after = last_after(end);
     accounting.responds(x.record, *plan, name_);
+    co_return end.after;
+}
+
+// Redirects the request to https. The status keeps its method.
+net::task<next> session::redirect(workspace& w, plan const& p) {
+    auto& x = w.current;
+    auto const& request = x.request.head;
+    auto const host = http::name_of_host(request.host);
+    decision what{.limited = false, .how = ending::routed, .say = {308, "use https"}};
+    if (host.empty())
+        what.say = {400, "a redirect needs the Host of the request"};
+    x.record.to = nullptr;
+    auto end = conclude(what, request, x.request.body.done());
+    if (!host.empty()) {
+        auto const port = *role_.https_port;
+        x.rate_headers.assign("Location: https://").append(host);
+        if (port != default_https_port)
+            x.rate_headers.append(":").append(std::to_string(port));
+        x.rate_headers.append(request.target == "*" ? "/" : request.target).append("\r\n");
+        end.say.lines = x.rate_headers;
+    }
+    x.record.how = end.how;
+    shared_.accounting.ends(x.record);
+    end.after = co_await answer(w, p, end);
+    shared_.accounting.responds(x.record, p, name_);
     co_return end.after;
 }
 

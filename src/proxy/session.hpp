@@ -12,7 +12,6 @@
 #include "relay.hpp"
 #include "routes.hpp"
 #include "side.hpp"
-#include "tls/context.hpp"
 #include "workspace.hpp"
 
 #include <boost/asio/ip/address.hpp>
@@ -43,8 +42,9 @@ public:
     struct role {
         bool awaits_balancer =
             false;  // for the header of the PROXY protocol, which names the client
-        std::optional<config::check_options> check = {};        // its requests are checks
-        std::shared_ptr<tls::context const> certificates = {};  // null: it does not use TLS
+        std::optional<config::check_options> check = {};    // its requests are checks
+        std::optional<std::uint16_t> https_port = {};       // its requests are redirected there
+        std::shared_ptr<tls_listener const> security = {};  // null: it does not use TLS
     };
 
     /// `from` is the peer's address; unspecified for a Unix socket.
@@ -59,9 +59,11 @@ private:
     static net::task<> wake(std::unique_ptr<session> self);
     net::task<next> serve_all();
     net::task<next> encrypt();
+    net::task<handshake> shake_hands(tls_listener const& by);
     net::task<bool> be_introduced(side from);
     net::task<bool> goes_on_soon(http::buffer& in);
     net::task<next> serve(workspace& w);
+    net::task<next> redirect(workspace& w, plan const& p);
     [[nodiscard]] http::fault describe(exchange& x, config::clients_options const& c) const;
     net::task<conclusion> perform(workspace& w, plan const& p, route const& to,
                                   decision const& what);

@@ -63,6 +63,13 @@ std::uint64_t threads::sum(ending how) const {
         });
 }
 
+std::uint64_t threads::sum(handshake how) const {
+    return std::accumulate(
+        all_.begin(), all_.end(), std::uint64_t(0), [how](std::uint64_t n, auto const& t) {
+            return n + t->work.accounting().counts()[how].value();
+        });
+}
+
 std::array<std::uint64_t, admin::state::classes> threads::responses() const {
     std::array<std::uint64_t, admin::state::classes> all{};
     for (auto const& t : all_)

@@ -65,6 +65,7 @@ public:
 
     [[nodiscard]] std::uint64_t sum(counter counters::* which) const;
     [[nodiscard]] std::uint64_t sum(ending how) const;
+    [[nodiscard]] std::uint64_t sum(handshake how) const;
     /// The responses of all threads by class, as in `admin::state`.
     [[nodiscard]] std::array<std::uint64_t, admin::state::classes> responses() const;
     /// Their times.

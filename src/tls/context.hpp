@@ -20,6 +20,10 @@ struct certificate_files {
     std::string key;
 };
 
+/// Makes a certificate for this machine (`localhost`), signed with its own key and valid for 30 days. Creates both files;
+/// they must not exist. Throws `std::runtime_error`.
+void write_self_signed(certificate_files const& to);
+
 /// The settings of a listener.
 struct settings {
     std::string listener;  // sessions of one listener cannot be resumed at another one

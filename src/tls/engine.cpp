@@ -164,7 +164,8 @@ net::channel::agreement engine::agreed() const {
     auto const* const name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
     return {.version = SSL_get_version(ssl_.get()),
             .cipher = SSL_get_cipher_name(ssl_.get()),
-            .server_name = name ? name : ""};
+            .server_name = name ? name : "",
+            .is_resumed = SSL_session_reused(ssl_.get()) != 0};
 }
 
 engine::result engine::read(std::span<char> into) {

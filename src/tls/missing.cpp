@@ -1,5 +1,6 @@
 // Replaces the other files of this folder in a program without OpenSSL.
 #include "context.hpp"
+#include "failure.hpp"
 
 #include <stdexcept>
 
@@ -7,8 +8,16 @@ namespace tls {
 
 class ticket_keys {};
 
+boost::system::error_category const& category() noexcept {
+    return boost::system::generic_category();
+}
+
 bool is_built_in() noexcept {
     return false;
+}
+
+void write_self_signed(certificate_files const&) {
+    throw std::runtime_error("this weir-proxy was built without TLS");
 }
 
 std::shared_ptr<ticket_keys> make_ticket_keys() {

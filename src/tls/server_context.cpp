@@ -40,6 +40,8 @@ context_ptr make_server_context() {
                                SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                             SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    // Otherwise a client that sends records without data as fast as it can would occupy the thread.
+    SSL_CTX_clear_mode(c, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_read_ahead(c, 1);  // otherwise each record takes two system calls
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);  // the tickets have the sessions
     SSL_CTX_set_timeout(c, std::chrono::seconds(session_life).count());

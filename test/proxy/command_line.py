@@ -20,6 +20,7 @@ WRONG = [
     (["--demo", "extra"], "unexpected argument `extra`; see --help"),
     ([], "missing --upstream HOST:PORT, --demo or --config"),
     (["--demo", *UP], "--demo and --upstream exclude each other"),
+    (["--tls", *UP], "--tls requires --demo; for your own certificates set `tls` in a configuration file"),
     (["--demo", "--seats"], "--seats needs a value; see --help"),
     (["--demo", "--demo"], "--demo must not be repeated; see --help"),
     (["--demo", "--seats", "3", "--seats=3"], "--seats must not be repeated; see --help"),

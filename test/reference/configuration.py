@@ -62,6 +62,7 @@ BESIDE_KEY = {
 NEEDS_OF_KEY = {
     ("listen", "proxy_protocol"): {"address": "unix:/a"},
     ("listen", "mode"): {"address": "unix:/a"},
+    ("listen", "handshake_limits"): {"tls": [{"certificate": "/a", "key": "/b"}]},
     ("listen", "unknown_name"): {"tls": [{"certificate": "/a", "key": "/b"}]},
     ("limit", "shared_as"): {"store": "counts"},
     ("limit", "prefetch"): {"store": "counts"},
@@ -258,7 +259,7 @@ class Configuration(unittest.TestCase):
     @unittest.skipIf(not jsonschema, "python3-jsonschema is not installed")
     def test_the_schema_knows_combinations(self):
         for path, values in (
-            (("listen",), {"unknown_name": "first"}), (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
+            (("listen",), {"unknown_name": "first"}), (("listen",), {"handshake_limits": []}), (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
             (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),

@@ -56,7 +56,7 @@ class Options(unittest.TestCase):
         self.assertGreater(len(rows), 30)
         without_key = {option for option, key in rows if not key}
         self.assertEqual(without_key, {"--help", "--version", "--config", "--check", "--strict", "--reload", "--print-config",
-                                       "--demo"})
+                                       "--demo", "--tls"})
 
     def test_conditions_of_weir_proxy(self):
         base = ("--check", "--upstream", "a:1")
