@@ -328,7 +328,7 @@ void file_reader::read_tls(table_reader& t, listener& l) {
     std::int64_t port = 0;
     if (t.get("https_port", port, number(1, 65535)))
         l.https_port = static_cast<std::uint16_t>(port);
-    for (auto const* const other : {"tls", "check"})
+    for (auto const* const other : {"tls", "check", "tcp"})
         if (t.has("https_port") && t.has(other))
             t.problem(t.at("https_port"),
                       fmt::format("`https_port` and `{}` exclude each other", other));
