@@ -39,7 +39,7 @@ namespace {
     }
 #else
     (void)ex;
-    lacks(what, url.substr(0, url.find(':') + 1), "hiredis");
+    lacks(what, url.substr(0, url.find(':') + 1), "OpenSSL");
 #endif
 }
 

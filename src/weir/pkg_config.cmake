@@ -38,5 +38,5 @@ if(WEIR_MYSQL)
 endif()
 if(WEIR_REDIS)
     weir_install_pc(weir-redis DESCRIPTION "Limiters that share their counts through a Redis server"
-        REQUIRES weir INSIDE hiredis LIBS -lweir_redis)
+        REQUIRES weir INSIDE openssl LIBS -lweir_redis)
 endif()

@@ -40,6 +40,12 @@ enum class errc {
     protocol,
     /// The server may evict keys, and so grant permits again: only `store::check` reports it.
     evicts,
+    /// The certificate of the server is invalid, is from an unknown authority, or is not for the host of the URL.
+    certificate,
+    /// The TLS handshake failed for another reason: the server uses no TLS, or requires a certificate of the client.
+    tls,
+    /// The Sentinels know no primary of the name in the URL.
+    unknown_primary,
 };
 
 /// Returns the category of `errc`.

@@ -16,7 +16,7 @@
 #include <string>
 
 /// Limiters that processes share through a Redis server, Redis 7.0 or later. It is a separate library, `weir::redis`,
-/// and needs hiredis.
+/// and needs OpenSSL.
 namespace weir::inline v0_2::redis {
 
 namespace detail {
@@ -33,9 +33,25 @@ struct options {
     /// Several servers, such as a primary and its replicas, are divided by commas: `redis://user:password@a,b:6380/1`.
     /// They share the login and the database. The store uses one of them at a time, and tries the next one if it cannot
     /// connect, if the server is a replica, or if it is silent for `silent_for`.
+    ///
+    /// `rediss://` encrypts all connections with TLS 1.2 or later. The certificate of the server must be for the host of
+    /// the URL, and from an authority of the system. Parameters after `?`, joined by `&`, change that:
+    /// - `authorities=FILE`: a PEM file of authorities, which replace the authorities of the system
+    /// - `certificate=FILE&key=FILE`: the certificate of this client and its key without a password, in PEM files
+    /// - `insecure`: does not check the certificate, so an attacker can read and change everything
+    ///
+    /// The constructor of the store reads these files.
+    ///
+    /// `redis+sentinel://user:password@a,b:26380/name/database` names Sentinels, by default at port 26379, and the name
+    /// under which they know the primary. Before each connection the store asks one of them for its address, and the next
+    /// one if that fails. The login and the database apply to the primary. The Sentinels get no login, unless the
+    /// parameters `sentinel_password=TEXT` and `sentinel_user=TEXT` name one. `rediss+sentinel://` encrypts the
+    /// connections to the Sentinels and to the primary, with the same parameters. The certificate of the primary must be
+    /// for the host that the Sentinels report.
     std::string url = "redis://127.0.0.1";
 
-    /// The time limit for connecting to a server and logging in, at least 1 ns. The addresses of a host share it.
+    /// The time limit for connecting to a server and logging in, at least 1 ns. The addresses of a host share it, and so
+    /// do a Sentinel and the primary that it reports.
     duration connect_timeout = std::chrono::seconds(1);
     /// The time without a due reply after which the store closes the connection and opens a new one; at least 1 ns.
     /// Much earlier, as soon as the timeout of a question has passed, the store sends no more questions to the server.
@@ -71,6 +87,8 @@ struct options {
 ///     ACL SETUSER app on >password ~{weir:* &weir:* -@all +eval +evalsha +script|load +time +get +set +publish
 ///         +subscribe
 ///
+/// With Sentinels also `role`, without which a replica that accepts changes (`replica-read-only no`) is not detected.
+///
 /// Timeouts: a server that was stopped may grant a question after its timeout. The permits are then given back, if the
 /// reply comes before the store closes the connection. The store does not send a question after its timeout.
 ///
@@ -81,7 +99,10 @@ struct options {
 /// Data loss: if the server loses data, it grants the permits again: after a restart without its data, after an
 /// eviction of keys (set `maxmemory-policy` to `noeviction`), or after a failover to a replica that had not received
 /// everything. Another program, such as Sentinel, makes a replica the primary; the store only finds it.
-/// `shared_stats::losses` counts the losses of a key that a limiter still needed.
+/// `shared_stats::losses` counts the losses of a key that a limiter still needed. If the replica had an older state of
+/// the key, the grants that it lacks are granted again, and nothing counts them. After a failover the former primary may
+/// run on behind a broken network, and grant to the processes there. The options `min-replicas-to-write` and
+/// `min-replicas-max-lag` of Redis prevent it.
 ///
 /// Cluster: the store supports one server, not a cluster. If another node of a cluster owns the key, the error is
 /// `errc::moved`, and `check` reports which node.
@@ -92,7 +113,8 @@ struct options {
 /// Threads: as `weir::store`. The store calls `execute` of its executor under its lock, by the rules of `basic_limiter`.
 class store final : public weir::store {
 public:
-    /// Makes a store. Throws `std::invalid_argument` if the URL, or another option, is invalid.
+    /// Makes a store. Throws `std::invalid_argument` if the URL or another option is invalid, or if a file that the URL
+    /// names cannot be read.
     explicit store(boost::asio::any_io_executor ex, options const& options = {});
     /// Makes a store on the executor of `context`. Throws as the other constructor.
     template <weir::detail::context_of<boost::asio::any_io_executor> Context>

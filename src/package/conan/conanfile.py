@@ -47,10 +47,8 @@ class Weir(ConanFile):
         # Users include the headers of both. A program must use the version of Boost with which weir was compiled.
         self.requires("boost/1.83.0", transitive_headers=True)
         self.requires("fmt/[>=9 <12]", transitive_headers=True, transitive_libs=True)
-        if self.options.mysql:
+        if self.options.mysql or self.options.redis:
             self.requires("openssl/[>=1.1 <4]")
-        if self.options.redis:
-            self.requires("hiredis/[>=0.14 <2]")
         if self.options.programs:
             self.requires("cli11/[>=2.1 <3]")
             self.requires("tomlplusplus/[>=3.2 <4]")
@@ -97,12 +95,12 @@ class Weir(ConanFile):
         weir.libs = ["weir_limiters"]
         weir.defines = ["WEIR_COMPILED_LIMITERS"]
         weir.requires = ["base"]
-        for store, library in (("mysql", "openssl::openssl"), ("redis", "hiredis::hiredis")):
+        for store in ("mysql", "redis"):
             if self.options.get_safe(store):
                 component = components[store]
                 component.set_property("cmake_target_name", f"weir::{store}")
                 component.set_property("pkg_config_name", f"weir-{store}")
                 component.libs = [f"weir_{store}"]
-                component.requires = ["base", library]
+                component.requires = ["base", "openssl::openssl"]
         if self.options.programs:
             components["programs"].requires = ["base", "cli11::cli11", "tomlplusplus::tomlplusplus", "zlib::zlib"]

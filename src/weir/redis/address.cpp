@@ -3,9 +3,12 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <algorithm>
 #include <charconv>
-#include <limits>
+#include <functional>
+#include <map>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace weir::inline v0_2::redis::detail {
@@ -118,41 +121,126 @@ void set_place(address& a, std::string_view place) {
             place.substr(1), 1, "has a port that is not a number from 1 to 65535");
 }
 
-std::vector<address> parse_remote(std::string_view rest) {
+// The parameters of a URL, after the ?. Each may be taken once.
+class parameters {
+public:
+    explicit parameters(std::string_view text) {
+        while (!text.empty()) {
+            auto one = text.substr(0, text.find('&'));
+            text.remove_prefix(std::min(text.size(), one.size() + 1));
+            auto const equals = one.find('=');
+            auto const key = one.substr(0, equals);
+            bool const has_value = equals != one.npos;
+            if (has_value != (key != "insecure"))
+                reject(has_value ? "has a value after insecure"
+                                 : "has a parameter without a value");
+            auto value = has_value ? decoded(one.substr(equals + 1)) : std::string();
+            if (has_value && (value.empty() || value.find('\0') != value.npos))
+                reject("has a parameter with an empty or invalid value");
+            if (!all_.try_emplace(std::string(key), std::move(value)).second)
+                reject("has a parameter twice");
+        }
+    }
+
+    std::string take(std::string const& key) {
+        auto const found = all_.extract(key);
+        return found ? std::move(found.mapped()) : std::string();
+    }
+    bool take_mark(std::string const& key) { return !all_.extract(key).empty(); }
+    // Rejects the parameters that were not taken.
+    void end() const {
+        for (std::string_view const of_tls : {"authorities", "insecure", "certificate", "key"})
+            if (all_.contains(of_tls))
+                reject("has the parameter " + std::string(of_tls) +
+                       ", which requires rediss:// or rediss+sentinel://");
+        if (!all_.empty())
+            reject("has an unknown parameter");
+    }
+
+private:
+    std::map<std::string, std::string, std::less<>> all_;
+};
+
+tls_options tls_of(parameters& given) {
+    tls_options tls;
+    tls.authorities = given.take("authorities");
+    tls.is_insecure = given.take_mark("insecure");
+    tls.certificate = given.take("certificate");
+    tls.key = given.take("key");
+    if (tls.is_insecure && !tls.authorities.empty())
+        reject("has both authorities and insecure, which exclude each other");
+    if (tls.certificate.empty() != tls.key.empty())
+        reject("has one of the parameters certificate and key, which require each other");
+    return tls;
+}
+
+// Removes the name of the primary, the path up to the next /.
+std::string cut_primary_name(std::string_view& path) {
+    auto const name = decoded(path.substr(0, path.find('/')));
+    path.remove_prefix(std::min(path.size(), path.find('/')));
+    if (!path.empty())
+        path.remove_prefix(1);
+    if (name.empty())
+        reject("has no name of a primary after the Sentinels, such as /mymaster");
+    return name;
+}
+
+destination parse_remote(std::string_view rest, bool has_tls, bool has_sentinels) {
+    destination to;
     address common;
     cut_login(rest, common);
-    auto const slash = rest.find('/');
-    if (slash != rest.npos && slash + 1 != rest.size())
-        common.database = database_of(rest.substr(slash + 1));
-    auto places = rest.substr(0, slash);
-    if (places.find_first_of("?#") != places.npos)
-        reject("has unexpected text after the host");
+    auto const question = rest.find('?');
+    parameters given(question == rest.npos ? "" : rest.substr(question + 1));
+    rest = rest.substr(0, question);
 
-    std::vector<address> all;
+    auto const slash = rest.find('/');
+    auto path = slash == rest.npos ? std::string_view() : rest.substr(slash + 1);
+    auto places = rest.substr(0, slash);
+    if (places.find('#') != places.npos)
+        reject("has unexpected text after the host");
+    if (has_sentinels)
+        to.primary_name = cut_primary_name(path);
+    if (!path.empty())
+        common.database = database_of(path);
+    if (has_tls)
+        to.tls = tls_of(given);
+    if (has_sentinels) {
+        to.primary = std::exchange(common, {});
+        common.port = 26379;
+        common.user = given.take("sentinel_user");
+        common.password = given.take("sentinel_password");
+        if (!common.user.empty() && common.password.empty())
+            reject("has the parameter sentinel_user, which requires sentinel_password");
+    }
+    given.end();
+
     for (bool more = true; more;) {
         auto const end = places.find(',');
-        set_place(all.emplace_back(common), places.substr(0, end));
+        set_place(to.servers.emplace_back(common), places.substr(0, end));
         more = end != places.npos;
         places.remove_prefix(more ? end + 1 : places.size());
     }
-    return all;
+    return to;
 }
 
 }  // namespace
 
-std::vector<address> address::parse(std::string_view url) {
-    constexpr std::string_view remote = "redis://";
-    constexpr std::string_view local = "unix:";
+destination destination::parse(std::string_view url) {
     if (url.find('\0') != url.npos)
         reject("contains a NUL byte");
-    if (url.starts_with(remote))
-        return parse_remote(url.substr(remote.size()));
+    constexpr std::string_view local = "unix:";
     if (url.starts_with(local))
-        return {parse_local(url.substr(local.size()))};
-    for (std::string_view const scheme : {"rediss://", "valkeys://"})
-        if (url.starts_with(scheme))
-            reject("starts with " + std::string(scheme) + ", but weir::redis does not support TLS");
-    reject("must start with redis:// or unix:");
+        return {.servers = {parse_local(url.substr(local.size()))},
+                .tls = {},
+                .primary_name = {},
+                .primary = {}};
+    auto const scheme = url.substr(0, url.find("://"));
+    bool const has_tls = scheme.starts_with("rediss");
+    bool const has_sentinels = scheme.ends_with("+sentinel");
+    for (std::string_view const known : {"redis", "rediss", "redis+sentinel", "rediss+sentinel"})
+        if (scheme == known && scheme.size() != url.size())
+            return parse_remote(url.substr(scheme.size() + 3), has_tls, has_sentinels);
+    reject("must start with redis://, rediss://, redis+sentinel://, rediss+sentinel:// or unix:");
 }
 
 }  // namespace weir::inline v0_2::redis::detail

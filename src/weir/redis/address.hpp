@@ -1,11 +1,11 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
+#include "tls.hpp"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace weir::inline v0_2::redis::detail {
@@ -19,29 +19,25 @@ struct address {
     std::string password;
     std::uint32_t database = 0;
 
-    /// Returns the addresses of a URL, at least one: see `options::url`. Throws `std::invalid_argument`. Its text does
-    /// not quote the URL, which may contain a password.
-    static std::vector<address> parse(std::string_view url);
+    /// Returns it as text, without the login.
+    [[nodiscard]] std::string to_string() const {
+        auto const is_v6 = host.find(':') != host.npos;
+        return path.empty() ? (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port) : path;
+    }
 };
 
-/// The servers of a store, one of which is in use. Any thread may call any member at any time.
-class servers {
-public:
-    explicit servers(std::vector<address> all) noexcept : all_(std::move(all)) {}
+/// The servers of a URL, and how to connect to them.
+struct destination {
+    std::vector<address> servers;    // at least one
+    std::optional<tls_options> tls;  // none: nothing is encrypted
+    /// The name of a primary. If it is set, the servers are Sentinels, which know its address.
+    std::string primary_name;
+    /// The login and the database at that primary.
+    address primary;
 
-    [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
-    [[nodiscard]] address const& current() const noexcept {
-        return all_[at_.load(std::memory_order_relaxed)];
-    }
-    /// Replaces the current server by the next one, after the last by the first. One thread at a time.
-    void move_on() noexcept {
-        auto const next = at_.load(std::memory_order_relaxed) + 1;
-        at_.store(next == all_.size() ? 0 : next, std::memory_order_relaxed);
-    }
-
-private:
-    std::vector<address> all_;
-    std::atomic<std::size_t> at_ = 0;
+    /// Parses a URL: see `options::url`. Throws `std::invalid_argument`. Its text does not quote the URL, which may
+    /// contain a password.
+    static destination parse(std::string_view url);
 };
 
 }  // namespace weir::inline v0_2::redis::detail

@@ -39,7 +39,7 @@ client::client(asio::any_io_executor ex, options const& o, std::shared_ptr<serve
     : options_(checked(o)),
       servers_(std::move(known)),
       executor_(std::move(ex)),
-      to_(&servers_->current()),
+      to_(servers_->current()),
       backoff_(o.retry) {
     options_.url.clear();
 }
@@ -198,81 +198,6 @@ void client::receive(time_point now) {
     }
 }
 
-void client::receive_greeting(greeting& what) {
-    --greetings_;
-    if (connection_->state() == connection::phase::closed)
-        return;
-    auto const error = what.said.error;
-    auto& text = what.said.text;
-    if (error && !(what.loads && error == errc::forbidden))
-        // The reply of the server to a login may repeat the password.
-        connection_->close(error, what.logs_in ? "AUTH failed" : std::move(text));
-    else if (what.loads && !error)
-        loaded_[static_cast<std::size_t>(*what.loads)] = std::move(text);
-}
-
-void client::look_at_connection(time_point now) {
-    if (!connection_)
-        return;
-    if (now >= patience_ends()) {
-        if (connection_->state() == connection::phase::opening)
-            connection_->try_next();
-        else
-            connection_->close(asio::error::timed_out);
-    }
-    auto const state = connection_->state();
-    if (state == connection::phase::closed) {
-        if (!connection_->outcomes().empty())
-            return;  // their handlers come first
-        if (!answers_)
-            pause(now, connection_->error(), connection_->text());
-        else if (connection_->error() == asio::error::timed_out)
-            servers_->move_on();
-        if (stage_ != stage::ready && !is_in_a_round())
-            complete_waiting([](order const&) { return true; }, failed_attempt(now));
-        connection_.reset();
-    } else if (state == connection::phase::open && stage_ == stage::connecting) {
-        greet();
-    } else if (stage_ == stage::greeting && greetings_ == 0) {
-        stage_ = stage::ready;
-    }
-}
-
-void client::greet() {
-    stage_ = stage::greeting;
-    auto const say =
-        [this](std::vector<std::string_view> const& words, std::optional<script> loads = {}) {
-            auto what = std::make_unique<greeting>();
-            what->loads = loads;
-            what->logs_in = words.front() == "AUTH";
-            commands one;
-            one.push_back(std::move(what));
-            connection_->append(words, one, one.begin());
-            ++greetings_;
-        };
-    auto const& [path, host, port, user, password, database] = *to_;
-    if (!user.empty())
-        say({"AUTH", user, password});
-    else if (!password.empty())
-        say({"AUTH", password});
-    if (database != 0)
-        say({"SELECT", std::to_string(database)});
-    for (std::size_t i = 0; i != script_count; ++i)
-        say({"SCRIPT", "LOAD", text_of(static_cast<script>(i))}, static_cast<script>(i));
-    connection_->flush();
-}
-
-template <class Predicate>
-void client::complete_waiting(Predicate which, reply const& said) {
-    for (auto i = waiting_.begin(); i != waiting_.end();) {
-        auto const one = i++;
-        if (which(static_cast<order const&>(**one))) {
-            (*one)->said = said;
-            due_.splice(due_.end(), waiting_, one);
-        }
-    }
-}
-
 // It is unknown whether the sent commands were carried out.
 void client::run_out_of_memory() noexcept {
     if (connection_) {
@@ -288,34 +213,6 @@ void client::run_out_of_memory() noexcept {
         one->said = {.error = asio::error::no_memory, .kind = failure_kind::unsent};
     due_.splice(due_.end(), waiting_);
     alarm_->set(never, shared_from_this());
-}
-
-void client::pause(time_point now, error_code why, std::string text) noexcept {
-    servers_->move_on();
-    ++failed_;
-    if (!is_in_a_round())
-        backoff_.failed(backoff_.failures(), now);
-    failure_ = {.error = why, .kind = kind_of(why, text), .text = std::move(text)};
-    if (why == asio::error::timed_out)
-        failure_.kind = failure_kind::no_reply;
-}
-
-duration client::pause_left(time_point now) const noexcept {
-    return std::max(backoff_.retry_at(), now) - now;
-}
-
-// Returns the error of the last attempt, for orders that waited for it.
-reply client::failed_attempt(time_point now) const {
-    auto said = failure_;
-    said.again_in = pause_left(now);
-    said.text = with_address(std::move(said.text));
-    return said;
-}
-
-// Appends the address of the server to a message.
-std::string client::with_address(std::string text) const {
-    auto const where = to_->path.empty() ? to_->host + ":" + std::to_string(to_->port) : to_->path;
-    return text.empty() ? where : std::move(text) + " (" + where + ")";
 }
 
 void client::drop_late(time_point now) {
@@ -351,28 +248,6 @@ bool client::owes_late(time_point now) const noexcept {
     return std::ranges::any_of(connection_->sent(), [now](auto const& one) {
         return now >= static_cast<order const&>(*one).until;
     });
-}
-
-// Connects. During a pause it completes the orders that cannot wait for the next attempt, with the error of the last
-// one.
-void client::connect(time_point now) {
-    if (now < backoff_.retry_at()) {
-        auto said = failed_attempt(now);
-        if (said.kind != failure_kind::misconfigured)
-            said.kind = failure_kind::unsent;
-        complete_waiting([this](order const& one) { return one.until <= backoff_.retry_at(); },
-                         said);
-        return;
-    }
-    connection_ = std::make_shared<connection>(*executor_, weak_from_this());
-    stage_ = stage::connecting;
-    connect_until_ = later(now, options_.connect_timeout);
-    greetings_ = 0;
-    answers_ = false;
-    retired_ = false;
-    loaded_ = {};
-    to_ = &servers_->current();
-    connection_->open(*to_, connect_until_);
 }
 
 void client::send(commands::iterator which, time_point now) {

@@ -6,11 +6,11 @@
 #include <weir/redis/store.hpp>
 #include <weir/time.hpp>
 
-#include "address.hpp"
 #include "alarm.hpp"
 #include "connection.hpp"
 #include "replies.hpp"
 #include "scripts.hpp"
+#include "servers.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -39,7 +39,7 @@ namespace weir::inline v0_2::redis::detail {
 /// the timer released: to arm it for each question would cost more than the question.
 ///
 /// Invariants:
-/// - One lock guards everything. hiredis and Asio are called under it, but no handler is called or destroyed under it.
+/// - One lock guards everything. Asio is called under it, but no handler is called or destroyed under it.
 /// - If memory is exhausted, all waiting orders get an error, and the connection is closed: that needs no memory.
 /// - No command is sent after its timeout, or while a reply of the server is overdue by its own timeout: a server that
 ///   was stopped never finds a backlog of outdated questions.
@@ -49,6 +49,8 @@ namespace weir::inline v0_2::redis::detail {
 ///   the next connection to a server that accepts connections and then closes them.
 /// - After a failed attempt the next server is tried immediately; after one at each server there is a pause. Orders wait
 ///   for the end of such a round, also orders that a replica has rejected.
+/// - With Sentinels, an attempt asks one of them for the primary, and connects to that within the same time limit. Only
+///   a server that calls itself a primary gets an order, unless the user may not ask it.
 class client final
     : public weir::detail::context_user,
       public connection_owner,
@@ -81,8 +83,9 @@ private:
     };
     /// A command that starts a connection.
     struct greeting final : command {
-        std::optional<script> loads;
-        bool logs_in = false;
+        enum class step : std::uint8_t { log_in, select, find_primary, check_role, load };
+        step what = step::log_in;
+        script loads{};
     };
     enum class stage : std::uint8_t { connecting, greeting, ready };
 
@@ -94,6 +97,8 @@ private:
     void receive_greeting(greeting& what);
     void look_at_connection(time_point now);
     void greet();
+    void say(greeting::step what, std::vector<std::string_view> const& words, script loads = {});
+    void log_in();
     void pause(time_point now, error_code why, std::string text) noexcept;
     [[nodiscard]] bool is_in_a_round() const noexcept { return failed_ % servers_->size() != 0; }
     [[nodiscard]] duration pause_left(time_point now) const noexcept;
@@ -103,6 +108,7 @@ private:
     void drop_late(time_point now);
     void serve_waiting(time_point now);
     void connect(time_point now);
+    void connect_to(std::shared_ptr<address const> to);
     void send(commands::iterator which, time_point now);
     template <class Predicate>
     void complete_waiting(Predicate which, reply const& said);
@@ -125,7 +131,8 @@ private:
     commands due_;
 
     std::shared_ptr<connection> connection_;
-    address const* to_;  // the server of the connection, or of the last one
+    std::shared_ptr<address const> to_;  // the server of the connection, or of the last one
+    bool asks_sentinel_ = false;         // that is a Sentinel
     stage stage_ = stage::connecting;
     time_point connect_until_{};
     std::size_t greetings_ = 0;                     // without a reply
@@ -138,5 +145,16 @@ private:
     reply failure_;  // the error of the last attempt; `backoff_` gives the time of the next
     std::size_t failed_ = 0;  // attempts in a row, one at each server in turn
 };
+
+template <class Predicate>
+void client::complete_waiting(Predicate which, reply const& said) {
+    for (auto i = waiting_.begin(); i != waiting_.end();) {
+        auto const one = i++;
+        if (which(static_cast<order const&>(**one))) {
+            (*one)->said = said;
+            due_.splice(due_.end(), waiting_, one);
+        }
+    }
+}
 
 }  // namespace weir::inline v0_2::redis::detail

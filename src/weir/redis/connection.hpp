@@ -4,14 +4,15 @@
 #include <weir/time.hpp>
 
 #include "address.hpp"
+#include "protocol.hpp"
 #include "replies.hpp"
+#include "tls.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -22,8 +23,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-struct redisAsyncContext;
 
 namespace weir::inline v0_2::redis::detail {
 
@@ -56,12 +55,10 @@ protected:
     ~connection_owner() = default;
 };
 
-/// One connection, from its start to its end: the adapter between hiredis' asynchronous interface and Asio.
+/// One connection, from its start to its end.
 ///
-/// hiredis owns the socket, the bytes to write and the bytes read. It sets hooks to be called when the socket is ready.
-/// It calls back for each reply, and for each command that will have none. All these functions only record events; the
-/// owner processes the records after hiredis has returned. So hiredis is never called or destroyed from one of its
-/// callbacks.
+/// With TLS, it is open after the handshake. It encrypts each command when the command is added. So the number of
+/// written bytes shows which commands were sent as a whole.
 ///
 /// The connection waits for the socket only while a reply or a message is due, so that an idle connection keeps no
 /// `run()` alive. `is_stale` detects that the server has closed it meanwhile.
@@ -71,7 +68,9 @@ class connection : public std::enable_shared_from_this<connection> {
 public:
     enum class phase : std::uint8_t { opening, open, closed };
 
-    connection(boost::asio::any_io_executor ex, std::weak_ptr<connection_owner> owner);
+    /// `tls` is null for a connection without encryption; otherwise it must outlive the connection.
+    connection(boost::asio::any_io_executor ex, std::weak_ptr<connection_owner> owner,
+               tls_context const* tls);
     connection(connection const&) = delete;
     connection& operator=(connection const&) = delete;
     ~connection();
@@ -111,29 +110,36 @@ public:
     [[nodiscard]] bool is_busy() const noexcept { return !sent_.empty(); }
     /// Returns the commands without a reply.
     [[nodiscard]] commands const& sent() const noexcept { return sent_; }
-    /// Returns whether something arrived on an open connection without a due reply: its end, or an unexpected reply.
-    [[nodiscard]] bool is_stale() const noexcept;
+    /// Returns whether something arrived on an open connection without a due reply: its end, or an unexpected reply. The
+    /// connection is then of no use.
+    [[nodiscard]] bool is_stale();
 
     /// Returns the results of commands, in their order; the caller takes them out.
     [[nodiscard]] commands& outcomes() noexcept { return outcomes_; }
 
 private:
-    static connection& of(void* data) noexcept { return *static_cast<connection*>(data); }
-    static void receive_reply(redisAsyncContext* ac, void* answer, void* data) noexcept;
-    static void receive_message(redisAsyncContext* ac, void* answer, void* data) noexcept;
+    using stream = boost::asio::generic::stream_protocol;
 
     template <class F>
     void attempt(F f);
     void begin(address const& to);
     void connect_next();
-    bool attach(redisAsyncContext* made);
-    template <class F>
-    void call_hiredis(F f);
-    void note_failure(redisAsyncContext const& ac) noexcept;
-    void note_end() noexcept;
+    void begin_session();
+    void shake_hands();
+    void fail(error_code ec, std::string text = {}) noexcept;
+    void drop_socket() noexcept;
     void end(error_code ec) noexcept;
-    void readable();
-    void writable();
+
+    void add(std::vector<std::string_view> const& words);
+    void write();
+    [[nodiscard]] error_code send() noexcept;
+
+    void read();
+    [[nodiscard]] error_code receive();
+    void decrypt();
+    void parse();
+    void note_message(reply& said);
+
     void wait();
     void rest();
     template <class F>
@@ -141,28 +147,31 @@ private:
 
     boost::asio::any_io_executor executor_;
     std::weak_ptr<connection_owner> owner_;
+    tls_context const* tls_;
+    std::string host_;
     std::optional<boost::asio::ip::tcp::resolver> resolver_;
-    std::optional<boost::asio::posix::stream_descriptor> socket_;
-    std::deque<boost::asio::ip::tcp::endpoint> endpoints_;  // not tried yet
+    std::deque<stream::endpoint> endpoints_;  // not tried yet
     time_point until_{};
     time_point attempt_ends_{};
-    redisAsyncContext* hiredis_ = nullptr;
+
+    std::optional<stream::socket> socket_;
+    std::uint64_t sockets_ = 0;  // that were dropped
+    std::optional<tls_session> session_;
+    reply_reader replies_;
+    std::string due_;            // bytes to write
+    std::uint64_t written_ = 0;  // bytes, on all sockets
 
     phase phase_ = phase::opening;
     error_code error_;
     std::string text_;
-    int errno_ = 0;
 
-    bool wants_to_write_ = false;
     bool waits_to_write_ = false;
     bool waits_to_read_ = false;
+    bool has_subscribed_ = false;
     bool wants_messages_ = false;
-    std::uint64_t appended_ = 0;  // bytes
     commands sent_;
     commands outcomes_;
     std::vector<std::string> messages_;
-    std::vector<char const*> starts_;  // of the words of a command
-    std::vector<std::size_t> sizes_;
 };
 
 }  // namespace weir::inline v0_2::redis::detail

@@ -49,6 +49,12 @@ public:
                 return "invalid reply from the Redis server";
             case errc::evicts:
                 return "the Redis server may evict keys";
+            case errc::certificate:
+                return "the certificate of the Redis server is invalid";
+            case errc::tls:
+                return "TLS with the Redis server failed";
+            case errc::unknown_primary:
+                return "the Sentinel knows no primary of this name";
         }
         return "unknown weir.redis error " + std::to_string(code);
     }
@@ -107,7 +113,8 @@ std::string_view detail::advice_on(std::string_view text) noexcept {
 
 failure_kind detail::kind_of(error_code const& ec, std::string_view text) noexcept {
     bool const is_lasting = ec == errc::wrong_password || ec == errc::forbidden ||
-                            ec == errc::wrong_kind || is_too_old(text);
+                            ec == errc::wrong_kind || ec == errc::certificate || ec == errc::tls ||
+                            ec == errc::unknown_primary || is_too_old(text);
     return is_lasting ? failure_kind::misconfigured : failure_kind::refused;
 }
 

@@ -22,8 +22,10 @@ struct reply {
     duration again_in{};
     /// The reply of the server, if that is text, or the reason of the error.
     std::string text = {};
-    /// The numbers of a reply that is a list of numbers.
+    /// The numbers of a reply that is a list, in order.
     std::vector<std::int64_t> numbers = {};
+    /// The texts of a reply that is a list, in order.
+    std::vector<std::string> texts = {};
 };
 
 /// Returns the error code for an error reply of the server.

@@ -17,7 +17,7 @@ namespace weir::inline v0_2::redis {
 namespace asio = boost::asio;
 
 store::store(asio::any_io_executor ex, options const& o) {
-    auto const all = std::make_shared<detail::servers>(detail::address::parse(o.url));
+    auto const all = std::make_shared<detail::servers>(detail::destination::parse(o.url));
     client_ = std::make_shared<detail::client>(ex, o, all);
     subscription_ = std::make_shared<detail::subscription>(std::move(ex), o, all);
     client_->begin();

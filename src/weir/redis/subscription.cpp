@@ -30,7 +30,6 @@ subscription::subscription(asio::any_io_executor ex, options const& o,
                            std::shared_ptr<servers const> known)
     : options_(o),
       servers_(std::move(known)),
-      to_(&servers_->current()),
       channel_(weir::detail::random_bits() | 1),
       channel_name_(detail::channel_name(channel_)),
       executor_(std::move(ex)),
@@ -178,15 +177,14 @@ void subscription::end_connection(time_point now) noexcept {
 
 void subscription::greet(time_point now) {
     stage_ = stage::greeting;
-    auto const& [path, host, port, user, password, database] = *to_;
-    if (password.empty() && user.empty()) {
+    if (to_->password.empty()) {
         subscribe(now);
         return;
     }
     std::vector<std::string_view> words{"AUTH"};
-    if (!user.empty())
-        words.push_back(user);
-    words.push_back(password);
+    if (!to_->user.empty())
+        words.push_back(to_->user);
+    words.push_back(to_->password);
     commands one;
     one.push_back(std::make_unique<command>());
     connection_->append(words, one, one.begin());
@@ -202,11 +200,11 @@ void subscription::subscribe(time_point now) {
 }
 
 void subscription::connect(time_point now) {
-    connection_ = std::make_shared<connection>(*executor_, weak_from_this());
+    connection_ = std::make_shared<connection>(*executor_, weak_from_this(), servers_->tls());
     stage_ = stage::connecting;
     is_asked_ = false;
     since_ = now;
-    to_ = &servers_->current();
+    to_ = servers_->primary();  // it has replied, so it is known
     connection_->open(*to_, later(now, options_.connect_timeout));
     if (connection_->state() == connection::phase::closed)
         end_connection(now);

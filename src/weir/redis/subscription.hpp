@@ -7,9 +7,9 @@
 #include <weir/redis/store.hpp>
 #include <weir/time.hpp>
 
-#include "address.hpp"
 #include "alarm.hpp"
 #include "connection.hpp"
+#include "servers.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -33,7 +33,7 @@ namespace weir::inline v0_2::redis::detail {
 /// if that is not confirmed within `silent_for`, the connection is closed. After the end of a connection each holder
 /// learns that it may have missed messages; until the next one is subscribed, `channel` returns 0, and holders poll.
 ///
-/// One lock guards everything. hiredis and Asio are called under it, but no listener is.
+/// One lock guards everything. Asio is called under it, but no listener is.
 class subscription final
     : public weir::detail::context_user,
       public connection_owner,
@@ -75,7 +75,7 @@ private:
 
     options options_;
     std::shared_ptr<servers const> servers_;  // of which the questions select the current one
-    address const* to_;                       // the server of the connection, or of the last one
+    std::shared_ptr<address const> to_;       // the server of the connection, or of the last one
     std::uint64_t channel_;
     std::string channel_name_;
 

@@ -1,10 +1,9 @@
 #include <weir/mysql/store.hpp>
 
+#include "shared/certificate.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
-#include "shared/server_process.hpp"
 #include "support/rethrow.hpp"
-#include "support/temporary_folder.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
@@ -23,9 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <filesystem>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,33 +33,14 @@ namespace asio = boost::asio;
 namespace ut = boost::unit_test;
 using asio::ip::tcp;
 using namespace std::chrono_literals;
+using support::certificate;
 using weir::mysql::tls;
-
-constexpr char const* openssl = "/usr/bin/openssl";
 
 boost::test_tools::assertion_result if_all_is_here(ut::test_unit_id id) {
     if (auto found = support::if_mariadb_is_here(id); !found)
         return found;
-    boost::test_tools::assertion_result found(std::filesystem::exists(openssl));
-    found.message() << "there is no openssl; to mend it, run test/setup";
-    return found;
+    return certificate::if_possible(id);
 }
-
-// A key, and a certificate signed with it: it is its own authority.
-struct certificate {
-    support::temporary_folder folder{"weir-certificate-"};
-    std::string key = folder / "key.pem";
-    std::string file = folder / "certificate.pem";
-
-    explicit certificate(std::string const& names) {
-        if (support::server_process::run(
-                {openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                 "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", file, "-days",
-                 "2", "-subj", "/CN=weir", "-addext", "subjectAltName=" + names},
-                "/dev/null", folder / "log") != 0)
-            throw std::runtime_error("openssl made no certificate in " + folder.string());
-    }
-};
 
 // A server with a certificate for `localhost`, if it has any. `safe` may log in with TLS only, and `app` with or
 // without.
@@ -73,7 +51,7 @@ struct tls_server {
     asio::io_context ctx;
 
     explicit tls_server(bool offers = true)
-        : server(offers ? std::vector{"--ssl-key=" + own.key, "--ssl-cert=" + own.file}
+        : server(offers ? std::vector{"--ssl-key=" + own.key(), "--ssl-cert=" + own.file()}
                         : std::vector<std::string>{"--skip-ssl"}) {
         session.query("create user safe@'%' identified by 'secret' require ssl");
         session.query("create user app@'%' identified by 'secret'");
@@ -123,7 +101,7 @@ BOOST_FIXTURE_TEST_CASE(traffic_is_encrypted_if_the_server_offers_it, tls_server
 
 BOOST_FIXTURE_TEST_CASE(certificate_must_be_from_the_authority_and_for_the_host, tls_server) {
     auto good = by("safe", tls::if_offered);
-    good.authorities = own.file;
+    good.authorities = own.file();
     BOOST_TEST(complaint(good) == "");
 
     auto elsewhere = good;
@@ -132,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(certificate_must_be_from_the_authority_and_for_the_host,
 
     certificate const other("DNS:localhost");
     auto of_another = good;
-    of_another.authorities = other.file;
+    of_another.authorities = other.file();
     BOOST_TEST(has(complaint(of_another), "certificate verify failed"));
 
     auto of_nobody = good;
@@ -142,7 +120,7 @@ BOOST_FIXTURE_TEST_CASE(certificate_must_be_from_the_authority_and_for_the_host,
 
 BOOST_FIXTURE_TEST_CASE(nothing_is_sent_unencrypted_if_tls_is_required, server_without_tls) {
     auto checked = by("app", tls::if_offered);
-    checked.authorities = own.file;
+    checked.authorities = own.file();
     BOOST_TEST(has(complaint(by("app", tls::required)), "doesn't allow SSL"));
     BOOST_TEST(has(complaint(checked), "doesn't allow SSL"));
     BOOST_TEST(complaint(by("app", tls::if_offered)) == "");
@@ -152,7 +130,7 @@ BOOST_FIXTURE_TEST_CASE(local_socket_is_encrypted_if_required, tls_server) {
     auto local = by("safe", tls::required);
     local.socket = server.socket();
     BOOST_TEST(complaint(local) == "");
-    local.authorities = own.file;
+    local.authorities = own.file();
     BOOST_TEST(complaint(local) == "");
     local.host = "127.0.0.1";
     BOOST_TEST(has(complaint(local), "certificate verify failed"));

@@ -1,8 +1,10 @@
 #include <weir/redis/store.hpp>
 
+#include "shared/certificate.hpp"
 #include "shared/redis/server.hpp"
 #include "support/allocations.hpp"
 #include "support/printing.hpp"
+#include "support/reserved_port.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
@@ -24,7 +26,9 @@ using namespace std::chrono_literals;
 using weir::store;
 
 struct fixture {
-    support::redis_server server;
+    support::certificate own{"IP:127.0.0.1"};
+    support::reserved_port tls_port;
+    support::redis_server server{support::tls_options(own, tls_port.number())};
     asio::io_context ctx;
     std::string url = server.url();
     int told = 0;
@@ -72,11 +76,12 @@ struct fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(redis_no_memory, fixture, *ut::precondition(support::if_redis_is_here))
+BOOST_FIXTURE_TEST_SUITE(redis_no_memory, fixture, *ut::precondition(support::if_redis_has_tls))
 
 BOOST_AUTO_TEST_CASE(question_that_connects_fails_and_the_next_one_connects_again) {
-    for (auto const& address :
-         {server.url(), "redis://127.0.0.1:" + std::to_string(server.port())}) {
+    for (auto const& address : {server.url(), "redis://127.0.0.1:" + std::to_string(server.port()),
+                                "rediss://127.0.0.1:" + std::to_string(tls_port.number()) +
+                                    "?authorities=" + own.file()}) {
         url = address;
         bool failed = true;
         for (int k = 0; failed; ++k) {

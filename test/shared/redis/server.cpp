@@ -3,6 +3,7 @@
 #include <hiredis/hiredis.h>
 
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <utility>
 
@@ -61,18 +62,42 @@ void redis_server::start(std::vector<std::string> const& more, std::string const
     process_.start(arguments, ready);
 }
 
+redis_sentinel::redis_sentinel(std::string const& name, std::uint16_t primary) {
+    auto const file = folder_ / "sentinel.conf";
+    auto const watched = "sentinel monitor " + name + " 127.0.0.1 " + std::to_string(primary);
+    std::ofstream(file) << "bind 127.0.0.1\nport " << port_.number() << "\nunixsocket " << socket()
+                        << "\ndir " << folder_.string() << '\n'
+                        << watched << " 2\nsentinel down-after-milliseconds " << name
+                        << " 500\nsentinel failover-timeout " << name << " 3000\n";
+    process_.start({program, file, "--sentinel"}, "+monitor");
+}
+
 boost::test_tools::assertion_result if_redis_is_here(boost::unit_test::test_unit_id) {
     boost::test_tools::assertion_result result(redis_server::is_here());
     result.message() << "there is no redis-server; to mend it, run test/setup";
     return result;
 }
 
+boost::test_tools::assertion_result if_redis_has_tls(boost::unit_test::test_unit_id id) {
+    if (auto found = if_redis_is_here(id); !found)
+        return found;
+    return certificate::if_possible(id);
+}
+
+std::vector<std::string> tls_options(certificate const& of_server, std::uint16_t port) {
+    return {"--tls-port",         std::to_string(port),
+            "--tls-cert-file",    of_server.file(),
+            "--tls-key-file",     of_server.key(),
+            "--tls-ca-cert-file", of_server.file(),
+            "--tls-auth-clients", "no"};
+}
+
 struct redis_session::body {
     redisContext* context = nullptr;
 };
 
-redis_session::redis_session(redis_server const& server)
-    : body_(std::make_unique<body>(redisConnectUnix(server.socket().c_str()))) {
+redis_session::redis_session(std::string const& socket)
+    : body_(std::make_unique<body>(redisConnectUnix(socket.c_str()))) {
     if (!body_->context || body_->context->err != 0)
         throw redis_error("cannot connect");
 }

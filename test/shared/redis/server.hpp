@@ -1,5 +1,6 @@
 #pragma once
 
+#include "shared/certificate.hpp"
 #include "shared/server_process.hpp"
 #include "support/reserved_port.hpp"
 #include "support/temporary_folder.hpp"
@@ -46,8 +47,35 @@ private:
     server_process process_;
 };
 
+/// A Sentinel, on a free port of 127.0.0.1. It replaces a primary that was silent for 500 ms, with the consent of one
+/// more Sentinel.
+class redis_sentinel {
+public:
+    /// Starts it, for a primary on a port of 127.0.0.1, under this name.
+    redis_sentinel(std::string const& name, std::uint16_t primary);
+
+    [[nodiscard]] std::string socket() const { return folder_ / "socket"; }
+    [[nodiscard]] std::string place() const {
+        return "127.0.0.1:" + std::to_string(port_.number());
+    }
+    void send(int signal) const { process_.send(signal); }
+    void wait_for_end() { process_.wait_for_end(); }
+
+private:
+    temporary_folder folder_{"weir-sentinel-"};
+    reserved_port port_;
+    server_process process_;
+};
+
 /// A precondition for tests that need it.
 [[nodiscard]] boost::test_tools::assertion_result if_redis_is_here(boost::unit_test::test_unit_id);
+
+/// A precondition for tests that also need certificates for it.
+[[nodiscard]] boost::test_tools::assertion_result if_redis_has_tls(boost::unit_test::test_unit_id);
+
+/// Options of a server that also listens at a port with TLS. Clients need no certificate.
+[[nodiscard]] std::vector<std::string> tls_options(certificate const& of_server,
+                                                   std::uint16_t port);
 
 /// An error reply of the server.
 struct redis_error : std::runtime_error {
@@ -57,7 +85,8 @@ struct redis_error : std::runtime_error {
 /// A session at a server, for the commands of a test itself. It blocks until the reply.
 class redis_session {
 public:
-    explicit redis_session(redis_server const& server);
+    explicit redis_session(redis_server const& server) : redis_session(server.socket()) {}
+    explicit redis_session(redis_sentinel const& sentinel) : redis_session(sentinel.socket()) {}
     redis_session(redis_session&&) noexcept;
     redis_session& operator=(redis_session&&) = delete;
     ~redis_session();
@@ -68,6 +97,8 @@ public:
     std::vector<std::int64_t> numbers(std::vector<std::string> const& words);
 
 private:
+    explicit redis_session(std::string const& socket);
+
     struct body;
     std::unique_ptr<body> body_;
 };
