@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 namespace config {
@@ -305,8 +306,9 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
 }
 
 bool is_store_url(std::string_view text) noexcept {
-    return text.starts_with("redis://") || text.starts_with("unix:") ||
-           text.starts_with("mysql://");
+    constexpr std::array<std::string_view, 6> schemes{
+        "redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://", "unix:", "mysql://"};
+    return std::ranges::any_of(schemes, [&](auto scheme) { return text.starts_with(scheme); });
 }
 
 double most_memory(limit const& l) {

@@ -127,7 +127,8 @@ struct store {
 
     friend bool operator==(store const&, store const&) = default;
 };
-inline constexpr std::string_view store_schemes = "redis://, unix: and mysql://";
+inline constexpr std::string_view store_schemes =
+    "redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix: and mysql://";
 [[nodiscard]] bool is_store_url(std::string_view text) noexcept;
 
 /// The cost of a request in a limit: the number of permits that it takes.

@@ -70,9 +70,11 @@ from 1 to 1000; --seats "adaptive 4..200" sets other bounds.
 --rate and --per-client-rate also take other rules of weir::limiter_config: "100/1s burst 20",
 "100/1s leaky", "10/60s sliding", "1000/day zone Europe/Berlin".
 Pass a --store URL with a password in the environment variable WEIR_STORE: command lines are
-visible to other users. URLs: redis://user:password@host:port/database, unix:/socket,
+visible to other users. URLs: redis://user:password@host:port/database, rediss:// with TLS,
+redis+sentinel://host,host/name with Sentinels, rediss+sentinel:// with both, unix:/socket,
 mysql://user:password@host:port/database, mysql://user@/database?socket=/path; the mysql URLs also
-take tls=required and authorities=FILE. While the store is unavailable, --on-failure closed rejects
+take tls=required and authorities=FILE, and the URLs with TLS authorities=FILE, certificate=FILE
+with key=FILE, and insecure. While the store is unavailable, --on-failure closed rejects
 requests with 503, open applies no limit, and `local 0.25` grants a quarter of the rate in this
 proxy.
 TIME is a whole number and a unit: ns, us, ms, s, min or h.

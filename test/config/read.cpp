@@ -469,7 +469,8 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
                  "exactly one of `upstream`, `respond` and `check` is required"},
              row{"[[route]]\nupstream = \"shop\"\npath = \"api\"\n", "must be a prefix of paths"},
              row{"[[store]]\nname = \"e\"\nurl = \"http://a\"\n",
-                 "`url` must start with one of redis://, unix: and mysql://"},
+                 "`url` must start with one of redis://, rediss://, redis+sentinel://, "
+                 "rediss+sentinel://, unix: and mysql://"},
              row{"[[limit]]\nname = \"a\"\nrule = \"0 seats\"\n", "must be a rule"},
              row{"[upstreams]\n", "unknown key `upstreams`"},
              row{"upstream = 5\n", "must be a list of tables, each under [[upstream]]"},
@@ -488,9 +489,10 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
 // A URL may hold a password.
 BOOST_AUTO_TEST_CASE(reports_an_error_without_the_url_of_a_store) {
     for (std::string const url : {"http://u:secret@a", "secret", "redis:u:secret@a"})
-        BOOST_TEST(
-            problem(with("[[store]]\nname = \"e\"\nurl = \"" + url + "\"\n")) ==
-            "weir.toml:3:7: store `e`: `url` must start with one of redis://, unix: and mysql://");
+        BOOST_TEST(problem(with("[[store]]\nname = \"e\"\nurl = \"" + url + "\"\n")) ==
+                   "weir.toml:3:7: store `e`: `url` must start with one of redis://, rediss://, "
+                   "redis+sentinel://, "
+                   "rediss+sentinel://, unix: and mysql://");
 }
 
 BOOST_AUTO_TEST_CASE(is_toml) {

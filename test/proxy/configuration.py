@@ -80,7 +80,9 @@ class Files(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_the_check_finds_an_invalid_store(self):
-        for url in ("mysql://secret@h", "redis://:secret@h:no", "redis://u:secret@h/x", "redis://%zzsecret@h"):
+        for url in ("mysql://secret@h", "redis://:secret@h:no", "redis://u:secret@h/x", "redis://%zzsecret@h",
+                    "rediss://u:secret@h?tls=yes", "rediss://u:secret@h?authorities=/no/such", "redis://u:secret@h?insecure",
+                    "redis+sentinel://u:secret@h"):
             self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
                        f'[[store]]\nname = "e"\nurl = "{url}"\n')
             result = run("--config", self.file, "--check")
@@ -105,6 +107,24 @@ class Files(unittest.TestCase):
             self.assertIn("optional parameters `tls=required`", check(bad), bad)
         self.assertIn("`url`: cannot read the authorities /no/such file: ",
                       check("u@h/d?authorities=/no/such%20file"))
+
+    def test_redis_with_tls_and_with_sentinels(self):
+        def check(url):
+            self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
+                       f'[[store]]\nname = "e"\nurl = "{url}"\n'
+                       '[[limit]]\nname = "a"\nrule = "1/1s"\nstore = "e"\n')
+            result = run("--config", self.file, "--check")
+            if "was built without" in result.stderr:
+                self.skipTest(result.stderr)
+            self.assertEqual(result.returncode, 2 if result.stderr else 0)
+            return result.stderr
+
+        for good in ("rediss://h", "rediss://u:p@h:1/2?insecure", "redis+sentinel://a,b/main/2",
+                     "rediss+sentinel://a/main?insecure&sentinel_password=p"):
+            self.assertEqual(check(good), "", good)
+        self.assertIn("`url` cannot be used: weir::redis: cannot use the authorities /no/such file: No such file",
+                      check("rediss://h?authorities=/no/such%20file"))
+        self.assertIn("exclude each other", check("rediss://h?authorities=/no&insecure"))
 
     def test_a_missing_file(self):
         result = run("--config", self.file)
