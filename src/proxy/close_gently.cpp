@@ -7,7 +7,8 @@ namespace proxy {
 net::task<> close_gently(net::connection& client, net::clock::duration silence,
                          net::clock::duration most) {
     client.end_of_output();
-    std::array<char, 16 * 1024> nowhere;
+    // All connections of the thread share it, because no function reads these bytes.
+    thread_local std::array<char, 16 * 1024> nowhere;
     auto const end = net::clock::now() + most;
     for (bool silent = false; !silent && net::clock::now() < end;) {
         net::time_limit const limit(client, net::direction::reading, silence);

@@ -5,6 +5,8 @@
 
 #include <boost/asio/cancellation_signal.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -18,6 +20,10 @@ struct verdict {
     net::error_code ec;
     Permit permit;
 };
+
+/// The bounds of a quarter of its wait, after which a client that sent bytes meanwhile is seen to disconnect.
+inline constexpr net::clock::duration least_pause = net::watchdog::round;
+inline constexpr net::clock::duration most_pause = std::chrono::milliseconds(500);
 
 /// The state of a waiting request. The limiter's handler shares its ownership. If the client disconnects first, no
 /// caller gets the result, and its permit is released.
@@ -76,15 +82,17 @@ net::task<verdict<Permit>> wait_turn(net::connection& client, Enter enter) {
     enter(on_turn<Permit>(mine, ex));
 
     bool has_sent = false;
+    auto const since = net::clock::now();
     while (!mine->came) {
         if (!has_sent) {
             mine->client = &client;
             co_await client.wait(net::stream_socket::wait_read);
             mine->client = nullptr;
         } else {
-            // The client sent its next request before the response. Bytes that are not read hide the end of the
-            // connection from `wait`, so check for it periodically.
-            mine->pause.expires_after(net::watchdog::round);
+            // The client sent bytes that are not read. They hide the end of the connection from `wait`, so check for it
+            // periodically: ever more rarely, since thousands may wait for minutes.
+            mine->pause.expires_after(
+                std::clamp((net::clock::now() - since) / 4, least_pause, most_pause));
             co_await mine->pause.async_wait(net::as_values);
         }
         has_sent = true;

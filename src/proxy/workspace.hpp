@@ -5,9 +5,11 @@
 #include "http/buffer.hpp"
 #include "net/asio.hpp"
 #include "pool.hpp"
+#include "tool/memory.hpp"
 
 #include <cstddef>
 #include <memory>
+#include <new>
 
 namespace proxy {
 
@@ -30,15 +32,12 @@ public:
 
 /// The buffers of a tunnel that begins without a request. They share no page with other objects, either.
 class tunnel_buffers {
-    struct alignas(4096) storage {
-        http::buffer::storage of_up;
-        http::buffer::storage of_down;
-    };
-    std::unique_ptr<storage> bytes_ = std::make_unique_for_overwrite<storage>();
+    using storage = http::buffer::storage;
+    tool::pages bytes_{2 * sizeof(storage)};
 
 public:
-    http::buffer up{bytes_->of_up};      // unread bytes from the client
-    http::buffer down{bytes_->of_down};  // and from the server
+    http::buffer up{*new (bytes_.data()) storage};  // unread bytes from the client
+    http::buffer down{*new (bytes_.data() + sizeof(storage)) storage};  // and from the server
 };
 
 /// The workspaces and the buffers of one thread.

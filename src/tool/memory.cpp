@@ -1,12 +1,14 @@
 #include "memory.hpp"
 
+#include <sys/mman.h>
+
 #ifdef __linux__
 #include <malloc.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #endif
 
 #include <cstdint>
+#include <new>
 
 #ifndef __has_feature
 #define __has_feature(x) 0  // for clang; g++ defines __SANITIZE_...__
@@ -30,6 +32,18 @@ void give_memory_back() noexcept {
     !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
     malloc_trim(0);
 #endif
+}
+
+pages::pages(std::size_t bytes) {
+    void* const at =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        throw std::bad_alloc();
+    bytes_ = {static_cast<char*>(at), bytes};
+}
+
+pages::~pages() {
+    ::munmap(bytes_.data(), bytes_.size());
 }
 
 }  // namespace tool

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -175,6 +176,20 @@ class Page(ProxyTest):
     def open_page(self, proxy):
         self.browser.go_to(self.url)
         wait_until(self.is_live, "the page to be live")
+
+    def test_a_listener_for_any_protocol_has_a_row(self):
+        proxy = self.start_with(self.config(self.limit("stove", "3 seats")) + '[[listen]]\naddress = "127.0.0.1:0"\n[[listen]]\naddress = "127.0.0.2:0"\n'
+                                'tcp = { upstream = "shop" }\n[[route]]\nupstream = "shop"\n')
+        port = int(re.search(r"tcp://127\.0\.0\.2:(\d+)", proxy.greeting)[1])
+        with socket.create_connection(("127.0.0.2", port)) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            self.assertTrue(client.recv(10))
+            self.open_page(proxy)
+            texts = "return [...document.querySelectorAll('#tcp tbody td')].map(e => e.textContent)"
+            wait_until(lambda: self.run_js(texts)[:4] == ["127.0.0.2:0", "shop", "1", "0"])
+        wait_until(lambda: self.run_js(texts)[2:8] == ["0", "0", "1", "0", "0", "0"])
+        self.assertEqual(self.run_js(texts)[8:], ["1 kB", "1 kB"])
+        self.assertFalse(self.run_js("return document.getElementById('tcp-part').hidden"))
 
     def test_shows_the_numbers_of_stats_json(self):
         proxy = self.start_with(self.config(*self.all_limits()))

@@ -276,6 +276,32 @@ class Limits(TcpTest):
         self.assertEqual(exactly(server.accept(), 4), b"next")
 
 
+@unittest.skipIf(KEEPS_MEMORY, "a sanitizer keeps freed memory")
+class Memory(TcpTest):
+    def test_an_idle_pair_takes_little(self):
+        server = Server(self)
+        proxy = self.proxy([server], top="threads = 1\n")
+        pairs = []
+
+        def add(n):
+            for _ in range(n):
+                client = self.client(proxy)
+                other = server.accept()
+                for sender, receiver in ((client.sock, other), (other, client.sock)):
+                    sender.sendall(b"x" * 10_000)
+                    exactly(receiver, 10_000)
+                pairs.append((client, other))
+
+        add(50)
+        time.sleep(1.5)  # the buffers of silent connections return their memory after a second
+        before = memory(proxy)
+        add(300)
+        wait_until(lambda: memory(proxy) - before < 300 * 6)
+        for client, other in pairs:
+            client.close()
+            other.close()
+
+
 class Servers(TcpTest):
     def test_a_dead_server_is_replaced(self):
         dead, live = reserve(0), Server(self)

@@ -79,13 +79,16 @@ BOOST_FIXTURE_TEST_CASE(count_together, three_threads) {
 
 BOOST_FIXTURE_TEST_CASE(report_trouble_once, three_threads) {
     auto const each = workers();
+    auto const fail = [&](std::size_t i) {
+        each[i]->accounting().fails({nullptr, nullptr, "unreachable"});
+    };
     BOOST_TEST(troubled() == "...");
     end(*each[0], proxy::ending::answered);
-    end(*each[1], proxy::ending::failed);
+    fail(1);
     BOOST_TEST(troubled() == ".x.");
     BOOST_TEST(troubled() == "...");
-    end(*each[0], proxy::ending::failed);
-    end(*each[1], proxy::ending::failed);
+    fail(0);
+    fail(1);
     BOOST_TEST(troubled() == "xx.");
     BOOST_TEST(troubled() == "...");
 }

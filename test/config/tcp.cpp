@@ -1,0 +1,127 @@
+#include "config/tcp.hpp"
+
+#include "config/configuration.hpp"
+#include "config/read.hpp"
+#include "config/write.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Files of this folder are compiled together.
+namespace listeners_of_any_protocol {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string file(std::string_view limit, std::string_view tcp = "",
+                 std::string_view upstream = "") {
+    return fmt::format(
+        "[[upstream]]\nname = \"a\"\nservers = [\"127.0.0.1:1\"]\n{}\n[[limit]]\nname = "
+        "\"some\"\n{}\n[[listen]]\naddress = \"127.0.0.1:2\"\n[listen.tcp]\nupstream = "
+        "\"a\"\nlimits = [\"some\"]\n{}\n",
+        upstream, limit, tcp);
+}
+constexpr std::string_view seats = "rule = \"5 seats\"";
+
+std::string problem_of(std::string const& text) {
+    try {
+        static_cast<void>(config::read(text, "f"));
+    } catch (config::bad_configuration const& wrong) {
+        return wrong.what();
+    }
+    return "";
+}
+
+bool is_refused(std::string const& text, std::string_view why) {
+    auto const problem = problem_of(text);
+    bool const told = problem.find(why) != problem.npos;
+    if (!told)
+        BOOST_TEST_MESSAGE(problem);
+    return told;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_listener_with_tcp)
+
+BOOST_AUTO_TEST_CASE(has_an_upstream_and_limits) {
+    auto const c = config::read(
+        file(seats, "refusal = \"-ERR\\r\\n\"\nidle = \"5min\"\n", "proxy_protocol = 2"), "f");
+    BOOST_REQUIRE(c.listeners.size() == 1u);
+    config::tcp_options const wanted{"a", {"some"}, {}, "-ERR\r\n", 5min};
+    BOOST_TEST((c.listeners[0].tcp == wanted));
+    BOOST_TEST(c.upstreams[0].proxy_protocol == 2);
+    BOOST_TEST(c.routes.empty());
+    BOOST_TEST(c.warnings.empty());
+    BOOST_TEST((config::read(config::write(c), "again").listeners == c.listeners));
+    BOOST_TEST(config::read(file(seats), "f").listeners[0].tcp->idle == 1h);
+}
+
+BOOST_AUTO_TEST_CASE(may_limit_bytes) {
+    auto const c = config::read(file("bandwidth = { up = \"1MB/s\" }\nkey = \"client\""), "f");
+    BOOST_TEST((c.listeners[0].tcp->bandwidths == std::vector<std::string>{"some"}));
+    BOOST_TEST(c.listeners[0].tcp->limits.empty());
+    BOOST_TEST((config::read(config::write(c), "again").listeners == c.listeners));
+}
+
+// The message names the part that a connection does not have.
+BOOST_AUTO_TEST_CASE(has_no_requests) {
+    auto const refuses = [](std::string_view limit, std::string_view part) {
+        return is_refused(
+            file(limit), fmt::format("limit `some` has {}, which requires requests of HTTP", part));
+    };
+    BOOST_TEST(refuses("rule = \"5 seats\"\nkey = \"header X-Key\"", "the key `header X-Key`"));
+    BOOST_TEST(refuses("rule = \"5 seats\"\nkey = [\"client\", \"path 1\"]", "the key `path 1`"));
+    BOOST_TEST(refuses("rule = \"5 seats\"\nkey = \"cookie a or client\"",
+                       "the key `cookie a or client`"));
+    BOOST_TEST(refuses("rule = \"5/1s\"\ncost = \"bytes\"", "the cost `bytes`"));
+    BOOST_TEST(refuses("rule = \"5/1s\"\ncount = 404", "`count`"));
+    BOOST_TEST(refuses("rule = \"5/1min penalty\"\ncount = 401\nkey = \"client\"", "`count`"));
+    BOOST_TEST(refuses("rule = \"5 seats\"\nqueue = \"order priority\"\npriority = \"Priority\"",
+                       "`priority`"));
+    BOOST_TEST(refuses("rule = \"4 knee\"", "the rule `4 knee`"));
+    BOOST_TEST(refuses("bandwidth = { up = \"1MB/s\" }\nkey = \"header X-Key\"",
+                       "the key `header X-Key`"));
+    BOOST_TEST(problem_of(file("rule = \"5/1s\"\nkey = \"client\"\ncost = 2")) == "");
+    BOOST_TEST(is_refused(file(seats, "", "hash = \"header X-Key\""),
+                          "upstream `a` has the hash `header X-Key`, which requires requests"));
+    BOOST_TEST(problem_of(file(seats, "", "hash = \"client\"")) == "");
+}
+
+BOOST_AUTO_TEST_CASE(reports_mistakes) {
+    BOOST_TEST(is_refused(file(seats, "refusal = \"\""), "`refusal` is ``, but must be a text of"));
+    BOOST_TEST(is_refused(file(seats, fmt::format("refusal = \"{}\"", std::string(1025, 'x'))),
+                          "must be a text of at most 1,024 bytes"));
+    BOOST_TEST(is_refused(file(seats, "[listen.check]"), "`check` and `tcp` exclude each other"));
+    BOOST_TEST(is_refused("[[listen]]\naddress = \"127.0.0.1:2\"\n[listen.tcp]\nupstream = \"b\"\n"
+                          "limits = [\"c\", \"c\"]\n",
+                          "unknown upstream `b`"));
+    BOOST_TEST(is_refused("[[listen]]\naddress = \"127.0.0.1:2\"\n[listen.tcp]\nupstream = \"b\"\n"
+                          "limits = [\"c\", \"c\"]\n",
+                          "duplicate limit `c`"));
+    BOOST_TEST(is_refused(file(seats) + "[[listen]]\naddress = \"127.0.0.1:3\"\n",
+                          "missing [[route]]: required for the [[listen]] without `tcp`"));
+    BOOST_TEST(is_refused(
+        file(seats, "", "proxy_protocol = 1") +
+            "[[listen]]\naddress = \"127.0.0.1:3\"\n[[route]]\nupstream = \"a\"\n",
+        "upstream `a` has `proxy_protocol`, which requires a [[listen]]"));
+    BOOST_TEST(
+        is_refused("[[upstream]]\nname = \"a\"\nservers = [\"127.0.0.1:1\"]\nproxy_protocol = 1\n",
+                   "upstream `a` has `proxy_protocol`"));
+}
+
+BOOST_AUTO_TEST_CASE(needs_no_route) {
+    auto const c = config::read(file(seats) + "[[route]]\nupstream = \"a\"\n", "f");
+    BOOST_REQUIRE(c.warnings.size() == 1u);
+    BOOST_TEST(c.warnings[0].ends_with("routes have no effect: each [[listen]] has `tcp`"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace listeners_of_any_protocol
