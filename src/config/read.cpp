@@ -217,8 +217,9 @@ void file_reader::find_settings_without_effect() {
     if (!made_.routes.empty() && !has_http(made_))
         warnings_.add(routes_at_.front(),
                       "warning: routes have no effect: each [[listen]] has `tcp`");
-    upstreams_.find_unused(warnings_, "no route names it: it gets no requests");
-    limits_.find_unused(warnings_, "no route names it: it limits nothing");
+    char const* const none = has_tcp(made_) ? "no route or listener" : "no route";
+    upstreams_.find_unused(warnings_, fmt::format("{} names it: it gets no requests", none));
+    limits_.find_unused(warnings_, fmt::format("{} names it: it limits nothing", none));
     auto const name_of = [](route const& r) { return r.host + r.path; };
     earlier_routes earlier;
     for (std::size_t i = 0; i != made_.routes.size(); ++i) {
