@@ -23,6 +23,13 @@ bool names::is_usable(std::string_view name) {
            std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '*'; });
 }
 
+bool names::is_address(std::string_view name) {
+    // The last label of a name is not a number.
+    auto const last = name.substr(name.rfind('.') + 1);
+    return name.find(':') != name.npos ||
+           (!last.empty() && last.find_first_not_of("0123456789") == last.npos);
+}
+
 void names::add(std::string_view name, std::size_t certificate) {
     all_.emplace(lower(name), certificate);
 }

@@ -19,6 +19,9 @@ public:
     /// Whether `name` can be added: a name, or `*.` and a name.
     [[nodiscard]] static bool is_usable(std::string_view name);
 
+    /// Whether `name` is an IP address. Some clients state it although it is not a name (RFC 6066, 3).
+    [[nodiscard]] static bool is_address(std::string_view name);
+
     /// Precondition: `is_usable(name)`.
     void add(std::string_view name, std::size_t certificate);
 

@@ -113,7 +113,7 @@ server_context const& server_context::of(SSL* ssl) {
 
 names::list server_context::certificates_for(SSL* ssl) const {
     auto const* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    if (!name)
+    if (!name || names::is_address(name))
         return default_;
     auto found = names_.find(name);
     if (found.empty() && !refuses_unknown_names_)

@@ -384,9 +384,10 @@ BOOST_AUTO_TEST_CASE(reports_file_line_column_value_and_expected_values) {
 }
 
 BOOST_AUTO_TEST_CASE(cannot_have_an_unknown_key) {
-    BOOST_TEST(problem(with("[timeouts]\nhead = \"5s\"\n")) ==
-               "weir.toml:2:1: timeouts: unknown key `head`; valid keys: body, header, idle, "
-               "upstream, upstream_idle, whole_body");
+    BOOST_TEST(
+        problem(with("[timeouts]\nhead = \"5s\"\n")) ==
+        "weir.toml:2:1: timeouts: unknown key `head`; valid keys: body, handshake, header, idle, "
+        "upstream, upstream_idle, whole_body");
     BOOST_TEST(problem(with("[[limit]]\nname = \"a\"\nrule = \"3 seats\"\nrat = 1\n"))
                    .starts_with("weir.toml:4:1: limit `a`: unknown key `rat`; valid keys: "));
 }

@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(have_the_defaults_that_the_help_states) {
     BOOST_TEST(c.limits.empty());
     BOOST_TEST(c.access_log == "");
     BOOST_TEST((c.drain == 10s));
-    BOOST_TEST((c.timeouts == config::timeouts{10s, 30s, {}, 75s, 60s, 5s}));
+    BOOST_TEST((c.timeouts == config::timeouts{10s, 10s, 30s, {}, 75s, 60s, 5s}));
     BOOST_TEST(!c.upstreams.at(0).servers.at(0).max_connections);
     auto const limited = with({"--per-client-rate", "5/1s"});
     auto const& l = limited.limits.at(0);

@@ -57,6 +57,13 @@ BOOST_AUTO_TEST_CASE(names_are_compared_without_case) {
     BOOST_TEST(found(all, "a{b") == list());
 }
 
+BOOST_AUTO_TEST_CASE(an_address_is_not_a_name) {
+    for (auto const* const address : {"127.0.0.1", "::1", "2001:db8::7", "10.1"})
+        BOOST_TEST(tls::names::is_address(address), address);
+    for (auto const* const name : {"a", "1.example", "a.1e", "127.0.0.1.example", "", "a."})
+        BOOST_TEST(!tls::names::is_address(name), name);
+}
+
 BOOST_AUTO_TEST_CASE(only_a_whole_first_label_can_be_a_wildcard) {
     for (auto const* const good :
          {"a", "a.example", "*.example", "xn--bcher-kva.example", "_x.example"})
