@@ -135,6 +135,8 @@ Options options_of(chain_oracle::limiter_kind const& l, rule const& r) {
             return options_of<weir::sliding_log_options>(l, r);
         if (l.which == policy::token_bucket)
             return options_of<weir::token_bucket_options>(l, r);
+        if (l.which == policy::resting_seats)
+            return options_of<weir::resting_seats_options>(l, r);
         auto const seats = options_of<weir::seats_options>(l, r);
         if (!l.with_a_log)
             return seats;
@@ -466,9 +468,10 @@ private:
             l.core = core_of_limiter(of, i);
             l.which = s.which;
             if (s.in_any) {
-                auto const kind = mix(s.failure_seed, 20 + static_cast<std::uint64_t>(l.core)) % 4;
+                auto const kind = mix(s.failure_seed, 20 + static_cast<std::uint64_t>(l.core)) % 5;
                 l.which = kind == 0   ? policy::sliding_log
                           : kind == 1 ? policy::token_bucket
+                          : kind == 4 ? policy::resting_seats
                                       : policy::seats;
                 l.with_a_log = kind == 2;
             }
@@ -709,6 +712,8 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
     switch (s.which) {
         case policy::seats:
             return play(std::type_identity<weir::policy::seats>());
+        case policy::resting_seats:
+            return play(std::type_identity<weir::policy::resting_seats>());
         case policy::sliding_log:
             return play(std::type_identity<weir::policy::sliding_log>());
         case policy::token_bucket:

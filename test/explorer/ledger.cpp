@@ -1,5 +1,6 @@
 #include "ledger.hpp"
 
+#include "adaptive_ledger.hpp"
 #include "calendar_ledger.hpp"
 #include "debt_ledger.hpp"
 #include "quota_ledger.hpp"
@@ -351,6 +352,8 @@ std::unique_ptr<ledger> ledger::of(policy which, rule in_force, time_point now) 
             return std::make_unique<calendar_ledger>(in_force);
         case policy::server_quota:
             return std::make_unique<quota_ledger>(in_force);
+        case policy::adaptive_rate:
+            return std::make_unique<adaptive_ledger>(in_force, now);
         case policy::any:
             break;  // the ledger of the policy inside
     }

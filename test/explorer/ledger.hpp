@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/outcome.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/policy/server_quota.hpp>
 
@@ -24,7 +25,8 @@ using statement = weir::server_quota_options::statement;
 /// leaky_bucket: a level that sinks by one in each `time`, and never exceeds `limit`. smooth_bursty, smooth_warming_up:
 /// a debt that sinks by one in each `time`; while there is none, permits are saved at the same rate, up to `limit`. Any
 /// request is granted as soon as there is no debt. calendar_window: at most `limit` in a day, week or month of the wall
-/// clock, as the policy reads it. server_quota: see quota_ledger.hpp.
+/// clock, as the policy reads it. server_quota: see quota_ledger.hpp. adaptive_rate: see
+/// adaptive_ledger.hpp.
 class ledger {
 public:
     ledger(ledger const&) = delete;
@@ -65,6 +67,11 @@ public:
     virtual void read_clock(time_point) {}
     /// A server states its quota.
     virtual void stated(statement const&, time_point) {}
+    /// The outcome of permits of a ticket is reported; `after` stands for them from then on.
+    virtual void reported(ticket, [[maybe_unused]] ticket after, weir::outcome) {}
+    /// The policy has this rate now, or none yet.
+    virtual void follows([[maybe_unused]] bool has_rate, [[maybe_unused]] double per_second,
+                         time_point) {}
 
     /// Returns a copy, to try possible events.
     [[nodiscard]] virtual std::unique_ptr<ledger> copy() const = 0;

@@ -127,6 +127,7 @@ void oracle::unlocked(call& c, time_point now) {
         violated(invariant::room, "a grant in a call that grants nothing");
 
     judge_before(c);
+    waited_at_first_ = callers_waiting();
     look_at_the_line(c, now);
     idle_for_newcomer_ = idle();
     switch (c.what) {
@@ -234,7 +235,7 @@ void oracle::judge_help(call const& c, time_point now) const {
                              (uses_place && c.who->is == request::state::waiting);
     bool const is_cancelled = c.who && c.who->cancelled;  // and so it asks for nothing
     if (!at_the_gate || is_cancelled || c.sections != 1 ||
-        4 * waited_before_ >= static_cast<std::uint64_t>(help_))
+        4 * waited_at_first_ >= static_cast<std::uint64_t>(help_))
         return;
     auto const slack = std::max(queueing_.tolerance, duration(1));
     for (auto const* r : waiting_) {
@@ -840,6 +841,14 @@ void oracle::stated(statement const& said, time_point now) {
     book_->stated(said, now);
 }
 
+void oracle::reported(ticket t, ticket after, weir::outcome o) {
+    book_->reported(t, after, o);
+}
+
+void oracle::follows(bool has_rate, double per_second, time_point now) {
+    book_->follows(has_rate, per_second, now);
+}
+
 void oracle::read_clock(time_point now) {
     step_is_unread_ = false;
     book_->read_clock(now);
@@ -1030,7 +1039,8 @@ void oracle::compare(weir::wait_histogram const& waits, weir::limiter_stats cons
 
 // Returns how much too late the first request in the queue may be granted: a bucket makes up for it.
 duration oracle::lateness() const {
-    bool const catches_up = policy_ == policy::token_bucket || policy_ == policy::leaky_bucket;
+    bool const catches_up = policy_ == policy::token_bucket || policy_ == policy::leaky_bucket ||
+                            policy_ == policy::adaptive_rate;
     return catches_up ? queueing_.tolerance : duration(0);
 }
 

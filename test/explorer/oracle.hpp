@@ -2,6 +2,7 @@
 
 #include <weir/detail/operation.hpp>
 #include <weir/error.hpp>
+#include <weir/outcome.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/stats.hpp>
@@ -163,6 +164,8 @@ public:
     void configured(call& c, rule next, time_point now);
     void read_clock(time_point now);
     void stated(statement const& said, time_point now);
+    void reported(ticket t, ticket after, weir::outcome o);
+    void follows(bool has_rate, double per_second, time_point now);
 
     /// The wall clock is set: no event of the limiter, which notices it when it reads the clock.
     void clock_is_set() noexcept { step_is_unread_ = step_is_unknown_ = true; }
@@ -281,16 +284,17 @@ private:
     time_point pause_ends_ = time_point::min();
     bool rejects_newcomers_ = false;
     bool closed_ = false;
-    bool gone_ = false;                // the limiter object, or the context
-    bool dead_ = false;                // the context has ended
-    std::size_t used_takes_ = 0;       // in this section
-    std::uint64_t waited_before_ = 0;  // callers, when the queue was last examined
-    bool takes_for_the_line_ = false;  // the next take
-    bool might_pass_ = false;          // the newcomer with new permits
-    bool line_moved_ = false;          // in this section
-    bool replaced_ = false;            // in this section a request was evicted for a newcomer
-    bool idle_for_newcomer_ = false;   // in this section
-    request* fits_ = nullptr;          // the next in the queue, if it fitted
+    bool gone_ = false;                  // the limiter object, or the context
+    bool dead_ = false;                  // the context has ended
+    std::size_t used_takes_ = 0;         // in this section
+    std::uint64_t waited_at_first_ = 0;  // callers, before this section
+    std::uint64_t waited_before_ = 0;    // callers, when the queue was last examined
+    bool takes_for_the_line_ = false;    // the next take
+    bool might_pass_ = false;            // the newcomer with new permits
+    bool line_moved_ = false;            // in this section
+    bool replaced_ = false;              // in this section a request was evicted for a newcomer
+    bool idle_for_newcomer_ = false;     // in this section
+    request* fits_ = nullptr;            // the next in the queue, if it fitted
     time_point fits_since_{};
     bool step_is_unread_ = false;   // of the wall clock, since the policy read it last
     bool step_is_unknown_ = false;  // since the core asked the policy for the next turn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/any_queue.hpp>
+#include <weir/policy/adaptive_rate.hpp>
 #include <weir/policy/any.hpp>
 #include <weir/policy/calendar_window.hpp>
 #include <weir/policy/fixed_window.hpp>
@@ -19,6 +20,7 @@
 #include "simulation.hpp"
 #include "wall.hpp"
 
+#include <cmath>
 #include <optional>
 #include <variant>
 
@@ -67,6 +69,10 @@ inline rule rule_of(weir::server_quota_options const& o) {
     return {.limit = o.probes};
 }
 
+inline rule rule_of(weir::adaptive_rate_options const& o) {
+    return {.limit = std::llround(o.most), .time = duration(std::llround(1e9 / o.least))};
+}
+
 inline rule rule_of(weir::resting_seats_options const& o) {
     return {.limit = o.seats, .time = o.rest};
 }
@@ -111,6 +117,11 @@ inline void follow(rule const& r, weir::calendar_window_options& o) {
 
 inline void follow(rule const& r, weir::server_quota_options& o) {
     o.probes = r.limit;
+}
+
+inline void follow(rule const& r, weir::adaptive_rate_options& o) {
+    o.least = 1e9 / static_cast<double>(r.time.count());
+    o.most = static_cast<double>(r.limit);
 }
 
 inline void follow(rule const& r, weir::resting_seats_options& o) {
@@ -169,6 +180,7 @@ public:
             violated(invariant::verdict, "a statement is taken into account again");
         if (said)
             world().judge.stated(*said, now);
+        tell_rate(now);
     }
     ticket take(amount n, time_point now) {
         // Without memory a log keeps a grant for longer. The oracle does not know that.
@@ -185,7 +197,18 @@ public:
             simulation::unfailing const ours;
             world().judge.came_home(world().calling(), n, t, world().threads.now());
         }
-        return weir::leave<Policy>(*this, n, t, now);
+        bool const may_free = weir::leave<Policy>(*this, n, t, now);
+        simulation::unfailing const ours;
+        tell_rate(now);
+        return may_free;
+    }
+    ticket report(ticket t, weir::outcome o) noexcept
+        requires weir::uses_reports<Policy>
+    {
+        auto const after = Policy::report(t, o);
+        simulation::unfailing const ours;
+        world().judge.reported(t, after, o);
+        return after;
     }
     [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave<Policy>(*this); }
     bool refund(amount n, ticket t, time_point now) noexcept {
@@ -204,6 +227,10 @@ public:
     }
 
 private:
+    void tell_rate(time_point now) const {
+        if constexpr (requires { this->per_second(); })
+            world().judge.follows(this->has_rate(), this->per_second(), now);
+    }
     // The statement in new options, which the policy takes out.
     [[nodiscard]] std::optional<statement> stated() const {
         if constexpr (requires(options_type const& o) { o.stated; })

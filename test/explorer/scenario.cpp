@@ -118,6 +118,11 @@ rule some_rule(dice& d, policy which) {
         return {.limit = amount{1} << d.roll(0, 2), .time = duration(1 << d.roll(0, 3))};
     if (which == policy::server_quota)
         return {.limit = limit};
+    if (which == policy::adaptive_rate) {
+        auto const most = amount{1} << d.roll(0, 4);
+        duration const second = std::chrono::seconds(1);
+        return {.limit = most, .time = std::max(d.roll(1, 12) * second / 4, second / most)};
+    }
     if (which == policy::calendar_window)
         return {.limit = limit, .time = d.one_in(2) ? a_day : d.one_in(2) ? a_week : a_month};
     return {.limit = limit, .time = duration(d.roll(1, 12))};
@@ -207,6 +212,8 @@ std::string_view name_of(policy p) {
             return "calendar_window";
         case policy::server_quota:
             return "server_quota";
+        case policy::adaptive_rate:
+            return "adaptive_rate";
     }
     return {};
 }
@@ -387,6 +394,51 @@ scenario with_statements(scenario s) {
     return s;
 }
 
+scenario with_reports(scenario s) {
+    if (s.which != policy::adaptive_rate)
+        return s;
+    dice d(mix(s.failure_seed, 17));
+    s = in_units(std::move(s), std::chrono::milliseconds(d.one_in(2) ? 500 : d.roll(50, 1000)));
+    bool const is_busy = !d.one_in(3);
+    for (auto& script : s.callers) {
+        auto const add = [&](kind what, duration time = action::unset, amount newest = 0) {
+            action a;
+            a.what = what;
+            a.time = time;
+            a.more = newest;
+            if (what == kind::report)
+                a.n = d.one_in(2) ? 1 : d.roll<amount>(0, 2);
+            script.push_back(a);
+        };
+        auto const before = std::exchange(script, {});
+        for (auto const& a : before) {
+            if (a.what == kind::leave && !d.one_in(3))
+                add(kind::report);
+            script.push_back(a);
+            if (!is_busy)
+                continue;
+            if (d.one_in(2))
+                add(kind::enter);
+            if (d.one_in(3))
+                add(kind::hold, std::chrono::milliseconds(d.roll(0, 2'000)));
+            if (!d.one_in(3))
+                add(kind::report);
+            if (d.one_in(4)) {
+                add(kind::enter);
+                if (!d.one_in(3))
+                    add(kind::report, action::unset, 1);
+                add(kind::merge);
+            }
+            add(kind::leave);
+        }
+        for (int i = d.roll(0, 3); i > 0; --i) {
+            add(kind::report);
+            add(kind::leave);
+        }
+    }
+    return s;
+}
+
 scenario with_wall_clock(scenario s) {
     if (s.which != policy::calendar_window)
         return s;
@@ -535,6 +587,12 @@ static std::string without_key(action const& a) {
             return fmt::format("pause for {}", to_text(a.time));
         case kind::resume:
             return "resume";
+        case kind::report:
+            return fmt::format("report {} for the {} permit",
+                               a.n == 1   ? "dropped"
+                               : a.n == 2 ? "ignored"
+                                          : "success",
+                               a.more == 0 ? "oldest" : "newest");
         case kind::state:
             return fmt::format("the server states {} for {}{}{}", a.n, to_text(a.time),
                                a.more == 0 ? "" : ", and counts the oldest permit", failing);

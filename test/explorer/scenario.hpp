@@ -28,6 +28,7 @@ enum class policy : std::uint8_t {
     any,
     calendar_window,
     server_quota,
+    adaptive_rate,
 };
 /// The first ones, up to `any`, may be inside an `any`.
 inline constexpr std::array all_policies{
@@ -42,14 +43,15 @@ inline constexpr std::array all_policies{
     policy::smooth_warming_up,
     policy::any,
     policy::calendar_window,
-    policy::server_quota};
+    policy::server_quota,
+    policy::adaptive_rate};
 
 [[nodiscard]] std::string_view name_of(policy p);
 
 /// The parameters of a policy: `limit` seats that may each be held for `time`, or that rest for `time`, or `limit` in
 /// any `time`, or one in each `time`: into a bucket for `limit`, or with up to `limit` saved; or `limit` in each day, week
 /// or month of the wall clock, for which `time` is one of the constants below; or `limit` at a time while a server's quota
-/// is unknown.
+/// is unknown; or at least one in each `time` and at most `limit` in a second.
 struct rule {
     amount limit = 1;
     duration time = weir::forever;
@@ -86,6 +88,7 @@ struct action {
         configure,   // `change`
         pause,       // all grants, for `time`
         resume,      // ends a pause
+        report,  // the outcome of its oldest permit, or of its newest: dropped if `n` is 1, ignored if it is 2
         state,  // the quota of a server: `n` until `time` from now, with its oldest permit counted if `more` is not 0
         set_clock,    // the wall clock, forward by `time`, which may be negative
         look,         // at statistics and options
@@ -158,6 +161,8 @@ struct scenario {
 
 /// Returns the scenario in which a server may state its quota, in parts of a second.
 [[nodiscard]] scenario with_statements(scenario s);
+/// Adds reports of outcomes, and requests for them.
+[[nodiscard]] scenario with_reports(scenario s);
 
 /// Returns the scenario with an order that depends only on the time of arrival.
 [[nodiscard]] scenario without_groups(scenario s);

@@ -16,8 +16,8 @@
 namespace explorer {
 
 scenario for_this_world(scenario s) {
-    return with_statements(
-        with_wall_clock(with_pauses(with_ranges(with_places(with_shares(std::move(s)))))));
+    return with_reports(with_statements(
+        with_wall_clock(with_pauses(with_ranges(with_places(with_shares(std::move(s))))))));
 }
 
 namespace {
@@ -126,6 +126,9 @@ weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, boo
             return play(std::type_identity<weir::policy::calendar_window>());
         case policy::server_quota:
             return world<plain<weir::policy::server_quota>>({}, s, choices, how_fine, aloud).play();
+        case policy::adaptive_rate:
+            return world<plain<weir::policy::adaptive_rate>>({}, s, choices, how_fine, aloud)
+                .play();
         case policy::any:
             break;
     }

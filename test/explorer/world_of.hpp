@@ -185,6 +185,8 @@ private:
                 if constexpr (!has_chains)
                     pause_or_resume(a);
                 return;
+            case report:
+                return report_first(me, a);
             case state:
                 if constexpr (requires(core& c, statement const& said) { Limiter::state(c, said); })
                     state_quota(me, a);
@@ -625,6 +627,20 @@ private:
         s.held.refund();
         if (c.sections == 0)
             violated(invariant::conserved, "a permit was not released");
+    }
+
+    void report_first(caller& me, action const& a) {
+        if constexpr (requires(permit_type& p) { p.report(weir::outcome::dropped); }) {
+            if (me.seats.empty())
+                return;
+            auto& s = a.more == 0 ? me.seats.front() : me.seats.back();
+            if (!s.held)
+                return;
+            calls const c(kind::other, limiter_.core_of(s.key), s.key);
+            s.held.report(a.n == 1   ? weir::outcome::dropped
+                          : a.n == 2 ? weir::outcome::ignored
+                                     : weir::outcome::success);
+        }
     }
 
     // Permits of several limiters are released in parts instead.

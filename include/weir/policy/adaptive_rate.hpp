@@ -80,7 +80,7 @@ public:
         return has_rate_ && granted_at(t) >= limited_since_ && bucket_.refund(n, 0, now);
     }
     /// Merges two tickets: the permits count from the earlier grant, as dropped if either was, and otherwise as a success if
-    /// either was.
+    /// either was. One without a report takes the outcome of the other, as the permits do that `settle` adds.
     [[nodiscard]] ticket merge(ticket a, ticket b, amount) noexcept;
 
 private:
