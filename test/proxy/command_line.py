@@ -100,7 +100,7 @@ class CommandLine(ProxyTest):
     def test_version(self):
         result = run("--version")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertRegex(result.stdout, r"\Aweir-proxy \d+\.\d+\.\d+\n\Z")
+        self.assertRegex(result.stdout, r"\Aweir-proxy \d+\.\d+\.\d+( without TLS)?\n\Z")
 
     def test_bad_options(self):
         for arguments, text in WRONG:

@@ -132,6 +132,7 @@ class Proxy(ProxyTest):
     def setUpClass(cls):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write(CONFIG.replace("UPSTREAM", "127.0.0.1:1").replace("UNUSED", "2"))
+            file.write('[[listen]]\naddress = "127.0.0.1:0"\ntls = [{ certificate = "/none", key = "/none" }]\n')
             file.flush()
             done = subprocess.run([support.PROXY, "--config", file.name, "--check"], capture_output=True, text=True)
         if "was built without" in done.stderr:
