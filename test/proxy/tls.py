@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -82,6 +83,24 @@ class TlsClient(Client):
 
     def certificate(self):
         return self.sock.getpeercert(binary_form=True)
+
+
+def both_ways(client, data, size):
+    """Sends bytes, and receives at least `size` bytes meanwhile. Python's SSL objects allow no second thread."""
+    sock, got, data = client.sock, bytearray(), memoryview(data)
+    sock.setblocking(False)
+    while data or len(got) < size:
+        with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            data = data[sock.send(data[:16384]) if data else 0 :]
+        try:
+            piece = sock.recv(65536)
+            if not piece:
+                raise EOFError
+            got += piece
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            select.select([sock], [sock] if data else [], [], PATIENCE)
+    sock.settimeout(PATIENCE)
+    return bytes(got)
 
 
 def alert_of(error):
@@ -394,9 +413,8 @@ class Tls(ProxyTest):
         with TlsClient(proxy.port) as client:
             body = b"x" * 200
             n = 200
-            threading.Thread(target=lambda: [client.send(
-                f"POST /digest?{i} HTTP/1.1\r\nHost: t\r\nContent-Length: 200\r\n\r\n".encode() + body)
-                for i in range(n)], daemon=True).start()
+            for i in range(n):
+                client.send(f"POST /digest?{i} HTTP/1.1\r\nHost: t\r\nContent-Length: 200\r\n\r\n".encode() + body)
             expected = hashlib.sha256(body).hexdigest().encode()
             self.assertEqual([client.answer().body for _ in range(n)], [expected] * n)
 
@@ -423,10 +441,8 @@ class Tls(ProxyTest):
         body = pattern(size)
         with TlsClient(proxy.port) as client:
             client.send(f"POST /stream-back HTTP/1.1\r\nHost: t\r\nContent-Length: {size}\r\n\r\n")
-            sender = threading.Thread(target=client.send, args=(body,), daemon=True)
-            sender.start()
+            client.reader.data = both_ways(client, body, size)
             self.assertEqual(client.answer().body, body)
-            sender.join()
 
     def test_a_client_that_reads_slowly(self):
         """Writes stop in the middle of a record, and continue there."""
@@ -508,10 +524,7 @@ class Tls(ProxyTest):
             self.assertEqual(client.reader.head()[0].split(" ")[1], "101")
             client.send("hello")
             self.assertEqual(client.reader.exactly(5), b"hello")
-            sender = threading.Thread(target=client.send, args=(body,), daemon=True)
-            sender.start()
-            self.assertEqual(client.reader.exactly(len(body)), body)
-            sender.join()
+            self.assertEqual(both_ways(client, body, len(body)), body)
 
     def test_a_waiting_request_whose_client_goes(self):
         over = threading.Event()
