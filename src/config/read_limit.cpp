@@ -1,0 +1,258 @@
+#include "bandwidth.hpp"
+#include "file_reader.hpp"
+#include "kinds.hpp"
+#include "tree.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace config {
+namespace {
+
+// The keys of a table that name clients.
+class different_clients {
+public:
+    void add(table_reader& of, position at, tool::network const& clients, std::string_view key) {
+        auto const [first, is_new] = seen_.try_emplace(tool::to_string(clients), key);
+        if (!is_new)
+            of.problem(at, fmt::format("`{}` and `{}` are the same clients", first->second, key));
+    }
+
+private:
+    std::map<std::string, std::string> seen_;  // by network
+};
+
+std::string not_a_client(std::string_view key, limit const& l) {
+    return fmt::format("`{}` is not a client: use an address, an IPv4 network of up to {} bits or "
+                       "an IPv6 network of up to {} bits",
+                       key, l.v4_prefix, l.v6_prefix);
+}
+
+bool has_max_hold(weir::limiter_config const& rule) {
+    if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
+        return std::ranges::any_of(all->parts, has_max_hold);
+    auto const* const seats = std::get_if<weir::seats_options>(&rule.options);
+    return seats && seats->max_hold != weir::forever;
+}
+
+}  // namespace
+
+using namespace std::chrono_literals;
+
+void file_reader::read_limit(table_reader& t) {
+    limit l;
+    l.name = name_of(t, "limit", limits_);
+    if (t.claim("bandwidth"))
+        return read_limit_of_bytes(t, std::move(l));
+    override_rule said;
+    bool const has_tree = t.has("tree");
+    bool ruled = has_tree ? t.get("rule", said, rule()) : t.require("rule", said, rule());
+    l.is_unlimited = ruled && !said;
+    l.rule = said.value_or(rule_of("1/1s"));
+    read_key(t, l);
+    read_overrides(t, l, ruled && !l.is_unlimited);
+    ruled = read_tree(t, l) || (ruled && !has_tree);
+
+    bool const punishes = is_penalty(l.rule);
+    t.get("queue", l.queue, queue());
+    if (punishes && t.has("queue"))
+        t.problem(t.at("queue"), "`queue` excludes a penalty, which rejects requests at once");
+    if (punishes)
+        l.queue = queue_of_penalty();
+    t.get("priority", l.priority, token("the name of a field, such as Priority"));
+    bool const is_fair = l.queue.order == weir::queue_order::fair;
+    if (l.priority && l.queue.order != weir::queue_order::priority && !is_fair)
+        t.problem(t.at("priority"),
+                  "`priority` requires `order priority` or `order fair` in `queue`");
+    read_weights(t, l);
+    if (t.has("weights") && !is_fair)
+        t.problem(t.at("weights"), "`weights` requires `order fair` in `queue`");
+    t.get("dry_run", l.dry_run, flag());
+    read_cost(t, l, ruled);
+    read_count(t, l, ruled && !has_tree);
+
+    if (t.get("store", l.store, text("the name of a store")))
+        stores_.use(l.store, t.at("store"), fmt::format("limit `{}`", l.name));
+    read_sharing(t, l, ruled && !has_tree);
+    if (!has_tree)
+        warn_of_memory(t, l, "rule");
+    made_.limits.push_back(std::move(l));
+}
+
+void file_reader::read_limit_of_bytes(table_reader& t, limit l) {
+    read_key(t, l);
+    read_bandwidth(t, l);
+    warn_of_memory(t, l, "bandwidth");
+    made_.bandwidths.push_back(std::move(l));
+}
+
+void file_reader::warn_of_memory(table_reader& t, limit const& l, std::string_view rule) {
+    if (!l.key.empty() && most_memory(l) > static_cast<double>(l.max_memory))
+        warnings_.add(
+            t.at(rule),
+            fmt::format("warning: limit `{}`: {} keys can take about {:.0f} MB; `max_memory` "
+                        "({:.0f} MB) ends the tracking of new keys before",
+                        l.name, l.max_keys, most_memory(l) / 1e6,
+                        static_cast<double>(l.max_memory) / 1e6));
+}
+
+void file_reader::read_key(table_reader& t, limit& l) {
+    bool total = false;
+    t.list("key", part_of_key(), [&](std::optional<key_part> found, position) {
+        if (found)
+            l.key.push_back(std::move(*found));
+        else
+            total = true;
+    });
+    if (total && !l.key.empty())
+        t.problem(t.at("key"), "`key` combines `total` with other parts; use `total` alone");
+    if (!l.key.empty() && has_max_hold(l.rule))
+        t.problem(t.at("rule"), "`max_hold` requires the key `total`");
+    auto const prefix = [&](std::string_view key, int& into, std::int64_t most) {
+        std::int64_t bits = 0;
+        if (t.get(key, bits, number(0, most)))
+            into = static_cast<int>(bits);
+    };
+    prefix("v4_prefix", l.v4_prefix, 32);
+    prefix("v6_prefix", l.v6_prefix, 64);
+    t.get("max_keys", l.max_keys, number(1, 1'000'000'000));
+    t.get("max_memory", l.max_memory, number(1'000'000, 1'000'000'000'000));
+    t.get("when_full", l.when_full, what_further_keys_get());
+    for (char const* const key : {"max_keys", "max_memory", "when_full"})
+        if (l.key.empty() && t.has(key))
+            t.problem(t.at(key), fmt::format("`{}` requires a `key` other than `total`", key));
+}
+
+void file_reader::read_weights(table_reader& t, limit& l) {
+    different_clients different;
+    t.table("weights", [&](table_reader& of) {
+        of.all([&](std::string_view key, toml::node const& node) {
+            auto const weight = of.make(key, node, number(1, weir::max_weight));
+            if (!weight)
+                return;
+            auto const at = node.source().begin;
+            if (auto const who = clients_in(key, l))
+                different.add(of, at, who->network, key);
+            else
+                of.problem(at, not_a_client(key, l));
+            l.weights.emplace_back(key, static_cast<int>(*weight));
+        });
+    });
+}
+
+// Without a kind of rule, the first override decides it.
+void file_reader::read_overrides(table_reader& t, limit& l, bool has_kind) {
+    bool const by_client = l.key.size() == 1 && has_client(l.key.front());
+    bool const by_value = l.key.size() == 1 && l.key.front() != key_part();
+    std::int64_t keys = 0;
+    different_clients different;
+    t.table("overrides", [&](table_reader& of) {
+        of.all([&](std::string_view key, toml::node const& node) {
+            auto other = of.make(key, node, rule());
+            if (!other)
+                return;
+            auto const at = node.source().begin;
+            if (*other && !std::exchange(has_kind, true))
+                l.rule = **other;
+            if (*other && !are_of_one_kind(**other, l.rule))
+                of.problem(at, fmt::format("`{}` is `{}`, but must be a rule of the same kind as "
+                                           "`{}`, or `unlimited`",
+                                           key, to_string(**other), to_string(l.rule)));
+            auto const who = clients_named(key, l);
+            if (by_client && !who && !(by_value && !tool::network_of(key)))
+                of.problem(at, not_a_client(key, l));
+            if (who)
+                different.add(of, at, who->network, key);
+            keys += *other && (!who || who->is_one_key) ? 1 : 0;
+            l.overrides.emplace_back(key, std::move(*other));
+        });
+    });
+    if (keys > l.max_keys)
+        t.problem(t.at("overrides"),
+                  fmt::format("{} overrides exceed `max_keys` ({})", keys, l.max_keys));
+    if (l.key.size() != 1 && !l.overrides.empty())
+        t.problem(t.at("overrides"), "`overrides` requires a `key` with one part");
+}
+
+void file_reader::read_cost(table_reader& t, limit& l, bool ruled) {
+    using kind = cost::kind;
+    t.get("cost", l.cost, cost_of_request());
+    auto& c = l.cost;
+    if (c.what == kind::header && made_.clients.trusted.empty())
+        t.problem(t.at("cost"), "`cost` by a header requires `trusted` in [clients]");
+    // The number of seats cannot change while they are in use.
+    bool const is_early = c.what == kind::number || c.what == kind::header;
+    bool const punishes = is_penalty(l.rule);
+    if (ruled && !is_early && (has_seats(l.rule) || punishes))
+        t.problem(t.at("cost"), fmt::format("`cost` is `{}`, which requires a rate: the cost of "
+                                            "{} must be a number or `header NAME`",
+                                            to_string(c), punishes ? "a penalty" : "seats"));
+    t.get("estimate", c.estimate, number(1, cost::most));
+    if (t.has("estimate") && c.what == kind::number)
+        t.problem(t.at("estimate"), "`estimate` requires a `cost` other than a number");
+    if (auto const wrong = ruled ? fault_of_cost(l) : ""; !wrong.empty())
+        t.problem(t.at(t.has("estimate") ? "estimate" : "cost"), wrong);
+}
+
+void file_reader::read_count(table_reader& t, limit& l, bool ruled) {
+    t.list("count", counted_status(), [&](status_range r, position) { l.count.push_back(r); });
+    bool const punishes = is_penalty(l.rule);
+    if (!t.has("count") && punishes)
+        t.problem(t.at("rule"),
+                  fmt::format("`rule` is `{}`, which requires `count`: the statuses of the "
+                              "responses that are offences, such as `count = 401`",
+                              to_string(l.rule)));
+    if (!t.has("count"))
+        return;
+    if (t.is_empty_list("count"))
+        t.problem(t.at("count"), "`count` has no status; leave it out to count all requests");
+    if (ruled && !punishes && !has_window(l.rule))
+        t.problem(t.at("rule"),
+                  fmt::format("`rule` is `{}`, but `count` requires a rule with a window, such as "
+                              "`5/1min`, `5/1min sliding` or `5/1min fixed`: other rules cannot "
+                              "give back exactly what a request did not use",
+                              to_string(l.rule)));
+    if (t.has("store"))
+        t.problem(t.at("count"), "`store` and `count` exclude each other");
+}
+
+void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
+    t.get("shared_as", l.shared_as, text("a name"));
+    t.get("prefetch", l.prefetch, number(0, 500'000'000));
+    t.get("timeout", l.timeout, time(1ms, 1min));  // the bounds of `shared_options::timeout`
+    t.get("on_failure", l.on_failure, mode_of_failure());
+    if (!t.has("store")) {
+        for (char const* const key : {"shared_as", "prefetch", "timeout", "on_failure"})
+            if (t.has(key))
+                t.problem(t.at(key), fmt::format("`{}` requires `store`", key));
+        return;
+    }
+    if (!l.key.empty())
+        t.problem(t.at("key"), "`store` requires the key `total`");
+    if (l.is_unlimited)
+        t.problem(t.at("rule"), "`store` and the rule `unlimited` exclude each other");
+    if (l.dry_run)
+        t.problem(t.at("dry_run"), "`store` and `dry_run` exclude each other");
+    if (l.queue.patience.length_or(weir::forever) <= 0ns)
+        t.problem(t.at("queue"),
+                  "the patience is 0s; with `store` it must exceed a round trip, for example 50ms");
+    try {
+        if (ruled && !l.is_unlimited)
+            static_cast<void>(shared_rule_of(l));
+    } catch (std::invalid_argument const& wrong) {
+        t.problem(t.at("rule"),
+                  fmt::format("`rule` is `{}`, but {}", to_string(l.rule), wrong.what()));
+    }
+}
+
+}  // namespace config

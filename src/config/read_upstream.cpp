@@ -1,0 +1,85 @@
+#include "file_reader.hpp"
+#include "kinds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace config {
+
+using namespace std::chrono_literals;
+
+void file_reader::read_upstream(table_reader& t) {
+    upstream u{.name = name_of(t, "upstream", upstreams_), .servers = {}, .health = {}};
+    bool weighted = false;
+    // A server is an address, or a table with an address.
+    t.tables("server", [&](table_reader& of) {
+        server s;
+        of.require("address", s.address, where_a_server_is());
+        of.get("seats", s.seats, number(1, 1'000'000'000));
+        of.get("max_connections", s.max_connections, number(1, 1'000'000'000));
+        if (s.seats && s.max_connections && *s.max_connections < *s.seats)
+            of.problem(of.at("max_connections"),
+                       fmt::format("`max_connections` is {}, but must be at least `seats` ({})",
+                                   *s.max_connections, *s.seats));
+        of.get("weight", s.weight, number(1, 100));
+        of.get("backup", s.backup, flag());
+        weighted = weighted || of.has("weight");
+        u.servers.push_back(std::move(s));
+    });
+    t.list("servers", where_a_server_is(),
+           [&](server_address at, position) { u.servers.push_back({std::move(at), {}, {}}); });
+    if (!u.servers.empty() && std::ranges::all_of(u.servers, &server::backup))
+        t.problem(t.at(), "all servers have `backup`; at least one must have none");
+    if (u.servers.empty())
+        t.problem(t.at(), "missing `servers` (a list of addresses) or [[upstream.server]]");
+    t.get("resolve", u.resolve, time(0s));
+    read_hash(t, u);
+    std::int64_t version = 0;
+    if (t.get("proxy_protocol", version, number(1, 2)))
+        u.proxy_protocol = static_cast<int>(version);
+    auto const has_no_effect = [&](std::string_view key) {
+        warnings_.add(t.at(key), fmt::format("warning: upstream `{}`: `{}` has no effect with one "
+                                             "server",
+                                             u.name, key));
+    };
+    if (u.servers.size() == 1 && weighted)
+        has_no_effect("weight");
+    if (u.servers.size() == 1 && !u.hash.empty())
+        has_no_effect("hash");
+    t.table("health", [&](table_reader& of) {
+        health_check h;
+        of.get("path", h.path, target("a path, such as /healthz"));
+        of.get("every", h.every, time(10ms));
+        of.get("timeout", h.timeout, time(1ms));
+        of.get("fall", h.fall, number(1, 1000));
+        of.get("rise", h.rise, number(1, 1000));
+        u.health = std::move(h);
+    });
+    made_.upstreams.push_back(std::move(u));
+}
+
+void file_reader::read_hash(table_reader& t, upstream& u) {
+    t.list("hash", part_of_hash(), [&](key_part part, position at) {
+        if (std::ranges::find(u.hash, part) != u.hash.end())
+            t.problem(at, fmt::format("duplicate `{}`", to_string(part)));
+        u.hash.push_back(std::move(part));
+    });
+    if (t.has("hash") && u.hash.empty())
+        t.problem(t.at("hash"), "`hash` has no part");
+}
+
+void file_reader::read_store(table_reader& t) {
+    store e{.name = name_of(t, "store", stores_), .url = {}};
+    // The message does not quote the URL, which may contain a password.
+    if (t.require("url", e.url, text(fmt::format("one of {}", store_schemes))) &&
+        !is_store_url(e.url))
+        t.problem(t.at("url"), fmt::format("`url` must start with one of {}", store_schemes));
+    made_.stores.push_back(std::move(e));
+}
+
+}  // namespace config
