@@ -303,10 +303,13 @@ BOOST_AUTO_TEST_CASE(partial_reply_before_a_disconnect_is_an_unknown_outcome) {
 
 BOOST_AUTO_TEST_CASE(partial_reply_before_silence_is_given_up) {
     auto where = server.where();
-    where.silent_for = 100ms;
+    where.silent_for = 400ms;
     store = make(where);
-    server.say = [](int number) { return number == 0 ? "*4\r\n:1\r\n:" : false_server::granted(); };
-    weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 20ms};
+    server.say = [](int number) { return number == 1 ? "*4\r\n:1\r\n:" : false_server::granted(); };
+    weir::redis::token_bucket others(ctx, store, "others", {.rate = {10, 1s}, .timeout = 10s});
+    visit const first(others, 1, 30s);  // the connection exists from then on
+    run(first);
+    weir::shared_options const hasty{.rate = {10, 1s}, .burst = 5, .timeout = 300ms};
     weir::redis::token_bucket calls(ctx, store, "calls", hasty);
     visit const guest(calls, 1, 10ms);
     run(guest);
