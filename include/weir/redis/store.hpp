@@ -102,7 +102,7 @@ struct options {
 /// `shared_stats::losses` counts the losses of a key that a limiter still needed. If the replica had an older state of
 /// the key, the grants that it lacks are granted again, and nothing counts them. After a failover the former primary may
 /// run on behind a broken network, and grant to the processes there. The options `min-replicas-to-write` and
-/// `min-replicas-max-lag` of Redis prevent it.
+/// `min-replicas-max-lag` of Redis end that after the lag.
 ///
 /// Cluster: the store supports one server, not a cluster. If another node of a cluster owns the key, the error is
 /// `errc::moved`, and `check` reports which node.
