@@ -37,7 +37,7 @@ struct entry {
 
     // The limiter of each limit and the permit of each passed limit, in the order of the gate. The permit of a limit
     // without a rule for the request is empty.
-    boost::container::small_vector<selected, 4> at;
+    boost::container::small_vector<selected, usual_limits> at;
     std::forward_list<path_names> names;  // of each limit with a tree, for `at`
     boost::container::small_vector<weir::permit, 4> permits;
     std::size_t passed = 0;

@@ -147,9 +147,7 @@ class Proxy(ProxyTest):
         config = CONFIG.replace("FOLDER", self.folder.name).replace("UNUSED", str(self.unused_port()))
         for old, new in replaced.items():
             config = config.replace(f'"{old}"', f'"{new}"')
-        if listeners:
-            config += '[[listen]]\naddress = "127.0.0.1:0"\n' + listeners
-        proxy = self.start_with(config)
+        proxy = self.start_with(config + listeners)
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/a").status, client.ask("/b").status], [200, 429])
         with Client(proxy.port) as client:
@@ -165,8 +163,8 @@ class Proxy(ProxyTest):
         made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a.example", "-keyout",
                                file, "-out", file + ".crt"], capture_output=True)
         self.assertEqual(made.returncode, 0, made.stderr)
-        tls = f'[[listen]]\naddress = "127.0.0.1:0"\ntls = [{{ certificate = "{file}.crt", key = "{file}" }}]\n'
-        found, values = families(request(self.start_serving(tls.replace("127.0.0.1", "localhost")), "/metrics").body.decode())
+        tls = f'[[listen]]\naddress = "127.0.0.3:0"\ntls = [{{ certificate = "{file}.crt", key = "{file}" }}]\n'
+        found, values = families(request(self.start_serving(tls), "/metrics").body.decode())
         described = {names(row[0])[0]: [row[1], names(row[2]), row[3]] for row in tables(page("metrics"), "metric")}
         self.assertEqual(described, found)
         for label in ("result", "decision", "reason", "kind", "mode"):
