@@ -229,10 +229,17 @@ void connection::flush() {
 }
 
 void connection::write() {
-    if (auto const failed = send())
-        fail(failed);
-    else
-        wait();
+    auto const failed = send();
+    if (!failed)
+        return wait();
+    if (session_) {  // an alert of the server, which says why it closed the connection, may be unread
+        static_cast<void>(receive());
+        if (session_->is_open())
+            decrypt();
+        if (session_->error())
+            return fail(session_->error(), session_->text());
+    }
+    fail(failed);
 }
 
 // Writes what the socket takes now.
