@@ -232,7 +232,7 @@ void connection::write() {
     auto const failed = send();
     if (!failed)
         return wait();
-    if (session_) {  // an alert of the server, which says why it closed the connection, may be unread
+    if (session_) {  // an alert of the server, with the reason why it closed the connection, may be unread
         static_cast<void>(receive());
         if (session_->is_open())
             decrypt();
