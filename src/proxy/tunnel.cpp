@@ -9,6 +9,7 @@
 #include <chrono>
 #include <exception>
 #include <tuple>
+#include <utility>
 
 namespace proxy {
 
@@ -37,8 +38,9 @@ net::task<> tunnel::run() {
         uploads = false;
         uploaded.cancel();
     };
+    auto download = relay(down_);  // its memory exists before the upload begins
     asio::co_spawn(here, relay(up_), end);
-    co_await relay(down_);
+    co_await std::move(download);
     while (uploads) {
         uploaded.expires_after(std::chrono::hours(1));  // the end of the upload ends it
         co_await uploaded.async_wait(net::as_values);

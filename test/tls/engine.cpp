@@ -1,4 +1,5 @@
 #include "net/two_ends.hpp"
+#include "support/temporary_folder.hpp"
 #include "tls/context.hpp"
 #include "tls/failure.hpp"
 #include "tls/openssl.hpp"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,14 +21,10 @@
 namespace {
 
 namespace asio = net::asio;
-namespace fs = std::filesystem;
 
 // A certificate for `a.example` in files that exist as long as this object.
 struct files {
     files() {
-        std::string name = fs::temp_directory_path() / "weir-tls-XXXXXX";
-        BOOST_REQUIRE(::mkdtemp(name.data()));
-        folder = name;
         tls::key_ptr const key(EVP_EC_gen("P-256"));
         tls::certificate_ptr const made(X509_new());
         auto* const x = made.get();
@@ -49,9 +45,7 @@ struct files {
             },
             path("a.key"));
     }
-    ~files() { fs::remove_all(folder); }
-
-    [[nodiscard]] std::string path(std::string_view name) const { return folder / name; }
+    [[nodiscard]] std::string path(char const* name) const { return (folder / name).string(); }
 
     template <class F>
     static void write(F f, std::string const& path) {
@@ -61,7 +55,7 @@ struct files {
         std::fclose(file);
     }
 
-    fs::path folder;
+    support::temporary_folder folder{"weir-tls-"};
 };
 
 // A channel, and a client at the other end of its socket.

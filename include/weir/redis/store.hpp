@@ -35,10 +35,10 @@ struct options {
     /// connect, if the server is a replica, or if it is silent for `silent_for`.
     ///
     /// `rediss://` encrypts all connections with TLS 1.2 or later. The certificate of the server must be for the host of
-    /// the URL, and from an authority of the system. Parameters after `?`, joined by `&`, change that:
-    /// - `authorities=FILE`: a PEM file of authorities, which replace the authorities of the system
-    /// - `certificate=FILE&key=FILE`: the certificate of this client and its key without a password, in PEM files
-    /// - `insecure`: does not check the certificate, so an attacker can read and change everything
+    /// the URL, and from an authority of the system. Parameters after `?`, joined by `&`, change that.
+    /// - `authorities=FILE`: a PEM file of authorities, which replace the authorities of the system.
+    /// - `certificate=FILE&key=FILE`: the certificate of this client and its key without a password, in PEM files.
+    /// - `insecure`: does not check the certificate, so an attacker can read and change everything.
     ///
     /// The constructor of the store reads these files.
     ///
