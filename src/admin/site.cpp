@@ -377,7 +377,8 @@ net::task<> site::core::send(visitor& v, reply r) {
     // are open, it may.
     if (open > most / 2)
         co_return;
-    v.connection.end_of_output();
+    if (co_await v.connection.end_output())
+        co_return;
     net::time_limit const silence(v.connection, net::direction::reading, 1s);
     for (int n = 0; n != 64; ++n) {
         v.in.clear();

@@ -43,8 +43,8 @@ public:
     [[nodiscard]] virtual result write(http::gather const& what) = 0;
     /// Whether there are received bytes that the socket does not report: `read` comes before a wait for the socket.
     [[nodiscard]] virtual bool has_input() const = 0;
-    /// Announces the end of the output, if the socket accepts that now.
-    virtual void end_of_output() noexcept = 0;
+    /// Announces the end of the output. Call it only after `write` wrote all bytes.
+    virtual result end_output() = 0;
 };
 
 }  // namespace net

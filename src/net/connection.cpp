@@ -58,10 +58,11 @@ connection::connection(stream_socket socket, watchdog& dog) : socket_(std::move(
     dog.add(*this);
 }
 
-// An encrypted answer that the end of the connection ends is complete only with an announcement of the end.
+// The other side of an encrypted connection expects an announcement of its end. `end_output` also waits for a socket that
+// does not accept it at once.
 connection::~connection() {
     if (channel_ && socket_.is_open())
-        channel_->end_of_output();
+        static_cast<void>(channel_->end_output());
 }
 
 // A direct send on a blocking socket would block the thread. Only the first call for a socket makes a system call.
@@ -181,11 +182,20 @@ void connection::close() noexcept {
     socket_.close(ignored);
 }
 
-void connection::end_of_output() noexcept {
-    if (channel_ && socket_.is_open())
-        channel_->end_of_output();
-    error_code ignored;
-    socket_.shutdown(stream_socket::shutdown_send, ignored);
+task<error_code> connection::end_output() {
+    while (channel_ && socket_.is_open()) {
+        auto const [bytes, ec, next] = channel_->end_output();
+        if (!ec)
+            break;
+        if (ec != asio::error::would_block)
+            co_return ec;
+        auto const [stopped] = co_await socket_.async_wait(next, as_values);
+        if (stopped)
+            co_return stopped;
+    }
+    error_code ec;
+    socket_.shutdown(stream_socket::shutdown_send, ec);
+    co_return ec;
 }
 
 void connection::reset() noexcept {

@@ -136,7 +136,8 @@ public:
     /// Closes the connection. If it is encrypted, the other side does not take this for the end of a message, unlike the
     /// end by the destructor.
     void close() noexcept;
-    void end_of_output() noexcept;
+    /// Ends the output behind all bytes that were sent. A time limit in the direction `writing` applies.
+    [[nodiscard]] task<error_code> end_output();
     /// Closes the connection so that the other side gets an error instead of an end of input.
     void reset() noexcept;
 

@@ -6,7 +6,11 @@ namespace proxy {
 
 net::task<> close_gently(net::connection& client, net::clock::duration silence,
                          net::clock::duration most) {
-    client.end_of_output();
+    {
+        net::time_limit const limit(client, net::direction::writing, silence);
+        if (co_await client.end_output())
+            co_return;
+    }
     // All connections of the thread share it, because no function reads these bytes.
     thread_local std::array<char, 16 * 1024> nowhere;
     auto const end = net::clock::now() + most;

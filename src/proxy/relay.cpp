@@ -167,8 +167,12 @@ bool relay::may_be_kept() const noexcept {
 // sending side, and keeps the seat until the upstream closes the connection, up to the upstream timeout and
 // `most_dropped` bytes.
 net::task<> relay::see_it_close() {
-    upstream_->end_of_output();
     auto const end = net::clock::now() + limits_.upstream;
+    {
+        net::time_limit const limit(*upstream_, net::direction::writing, limits_.upstream);
+        if (co_await upstream_->end_output())
+            co_return;
+    }
     std::size_t dropped = 0;
     for (auto now = net::clock::now(); now < end && dropped < most_dropped;
          now = net::clock::now()) {

@@ -112,6 +112,14 @@ net::task<> session::wake(std::unique_ptr<session> self) {
         co_await close_gently(self->client_, lingering_silence, lingering);
     else if (after == next::reset)
         self->client_.reset();
+    else if (self->client_.encryption())
+        co_await self->end();
+}
+
+// An encrypted response that the end of the connection ends is complete only with an announcement of the end.
+net::task<> session::end() {
+    net::time_limit const limit(client_, net::direction::writing, limits().body);
+    static_cast<void>(co_await client_.end_output());
 }
 
 // Passes the limits of handshakes, and completes the handshake. It needs no workspace, so an unfinished handshake holds

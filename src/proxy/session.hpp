@@ -58,6 +58,7 @@ private:
     static void sleep(std::unique_ptr<session> self);
     static net::task<> wake(std::unique_ptr<session> self);
     net::task<next> serve_all();
+    net::task<> end();
     net::task<next> encrypt();
     net::task<handshake> shake_hands(tls_listener const& by);
     net::task<bool> be_introduced(side from);

@@ -95,8 +95,14 @@ net::task<> tunnel::relay(direction& d) {
                 co_return reset();
             std::size_t n = 0;
             std::tie(ec, n) = co_await d.from.connection.receive(in.room());
-            if (ec == asio::error::eof)
-                co_return d.to.connection.end_of_output();
+            if (ec == asio::error::eof) {
+                d.waits = true;
+                look_soon();
+                ec = co_await d.to.connection.end_output();
+                d.waits = false;
+                if (!ec)
+                    co_return;
+            }
             if (ec)
                 co_return reset();
             in.commit(n);

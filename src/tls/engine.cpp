@@ -221,13 +221,15 @@ bool engine::has_input() const {
     return SSL_has_pending(ssl_.get()) != 0;
 }
 
-void engine::end_of_output() noexcept {
+// It does not wait for the announcement of the other side.
+engine::result engine::end_output() {
     if (is_broken_ || SSL_in_init(ssl_.get()) != 0)
-        return;
+        return {.ec = asio::error::connection_reset};
     ERR_clear_error();
-    // It does not wait for the announcement of the other side.
+    errno = 0;
     if (SSL_shutdown(ssl_.get()) < 0)
-        ERR_clear_error();
+        return failed();
+    return {};
 }
 
 }  // namespace tls

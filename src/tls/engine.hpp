@@ -20,7 +20,7 @@ public:
     [[nodiscard]] result read(std::span<char> into) override;
     [[nodiscard]] result write(http::gather const& what) override;
     [[nodiscard]] bool has_input() const override;
-    void end_of_output() noexcept override;
+    result end_output() override;
 
 private:
     [[nodiscard]] result failed();

@@ -45,6 +45,17 @@ struct connected : two_ends {
         run_until(context, [&] { return done; });
         return result;
     }
+    void end_output() {
+        bool done = false;
+        asio::co_spawn(
+            context,
+            [](net::connection& c, bool& ended) -> net::task<> {
+                BOOST_TEST(!co_await c.end_output());
+                ended = true;
+            }(connection, done),
+            asio::detached);
+        run_until(context, [&] { return done; });
+    }
     template <class F>
     void start_to_receive(std::span<char> room, F f) {
         asio::co_spawn(
@@ -196,12 +207,12 @@ BOOST_FIXTURE_TEST_CASE(the_other_side_still_reads_after_its_end_of_output, conn
 BOOST_FIXTURE_TEST_CASE(a_connection_is_gone_when_both_sides_ended, connected) {
     they_end_their_half();
     wait_until_here_is(presence::ended);
-    connection.end_of_output();
+    end_output();
     wait_until_here_is(presence::gone);
 }
 
 BOOST_FIXTURE_TEST_CASE(the_end_of_its_output_leaves_its_input_open, connected) {
-    connection.end_of_output();
+    end_output();
     net::error_code ec;
     BOOST_TEST(they_read(ec).empty());
     BOOST_TEST((ec == asio::error::eof));

@@ -19,7 +19,7 @@ def here(proxy):
 
 def request(proxy, target, method="GET", fields="", body=b"", host=None, port=None):
     """Sends a request to the admin server; `host` replaces the Host that names its address."""
-    with Client(port or port_of(proxy)) as client:
+    with Client(port or port_of(proxy), encrypted=False) as client:
         length = f"Content-Length: {len(body)}\r\n" if method in ("PUT", "POST") else ""
         client.send(f"{method} {target} HTTP/1.1\r\nHost: {host or here(proxy)}\r\n{fields}{length}\r\n".encode() + body)
         return client.answer(method)

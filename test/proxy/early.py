@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Responses that are sent while the client still sends its request: each arrives completely."""
 
-import http.client
 import socket
 import threading
 import time
 
-from support import PATIENCE, Client, ProxyTest, main, wait_until
+from support import Client, ProxyTest, main, wait_until
 
 BIG = b"x" * 30_000_000
 NO = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
@@ -29,12 +28,9 @@ def reject_and_read_on(sock, request, reader):
 class Early(ProxyTest):
     def post(self, proxy, target):
         """Sends all of a large body, however long that takes, and only then reads the response."""
-        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)
-        connection.request("POST", target, BIG)
-        answer = connection.getresponse()
-        found = (answer.status, answer.read(), answer.getheader("connection"))
-        connection.close()
-        return found
+        with Client(proxy.port) as client:
+            answer = client.ask(target, "POST", f"Content-Length: {len(BIG)}\r\n", BIG)
+            return answer.status, answer.body, answer.get("connection")
 
     def test_a_response_of_the_upstream(self):
         proxy = self.start("--threads", 1)

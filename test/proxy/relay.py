@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 
-from support import KEEPS_MEMORY, Client, ProxyTest, main, pattern, wait_until
+from support import KEEPS_MEMORY, OVER_TLS, Client, ProxyTest, main, pattern, wait_until
 
 SIZES = [0, 1, 1000, 16 * 1024, 64 * 1024, 3_000_000]
 
@@ -192,7 +192,7 @@ class Relay(ProxyTest):
         sent = self.upstream.requests[0].fields
         self.assertEqual([f for f in sent if f[0] != "x-request-id"], [
             ("host", "test"), ("x-other", "2"), ("cookie", "a"), ("cookie", "b"), ("via", "1.0 first"),
-            ("x-forwarded-proto", "http"), ("x-forwarded-host", "test"),
+            ("x-forwarded-proto", "https" if OVER_TLS else "http"), ("x-forwarded-host", "test"),
             ("x-forwarded-for", "1.2.3.4, 5.6.7.8, 9.9.9.9, 127.0.0.1"), ("via", "1.1 weir-proxy")])
 
     def test_names_with_an_underscore_are_not_forwarded_by_default(self):

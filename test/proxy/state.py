@@ -239,15 +239,19 @@ class State(ProxyTest):
             self.start_with(self.config())
         self.assertIn("cannot write the state file `/proc/state`", str(error.exception))
 
+    def status(self):
+        found = os.lstat(self.file)
+        return found.st_mode, found.st_ino, found.st_mtime_ns  # another program may read the directory
+
     def test_a_directory_or_a_pipe_is_an_error_at_the_start_and_stays(self):
         os.mkdir(self.file + ".folder")
         for make in (os.mkdir, os.mkfifo, lambda path: os.symlink(path + ".folder", path)):
             make(self.file)
-            before = os.lstat(self.file)
+            before = self.status()
             with self.assertRaises(AssertionError) as error:
                 self.start_with(self.config())
             self.assertIn(f"cannot write the state file `{self.file}`: it is not a regular file", str(error.exception))
-            self.assertEqual(os.lstat(self.file), before)
+            self.assertEqual(self.status(), before)
             self.assertEqual(sorted(os.listdir(self.folder.name)), ["state", "state.folder"])
             (os.rmdir if make is os.mkdir else os.remove)(self.file)
 

@@ -1,10 +1,11 @@
 """A weir-proxy, an upstream for it, and a client that can send any bytes.
 
-The environment variable WEIR_PROXY names the proxy's program."""
+The environment variable WEIR_PROXY names the proxy's program. With WEIR_OVER_TLS, clients and proxies speak TLS."""
 
 import collections
 import concurrent.futures
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -20,6 +21,10 @@ import unittest
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from ports import reserve
 
+OVER_TLS = bool(os.environ.get("WEIR_OVER_TLS"))
+plain_only = functools.partial(unittest.skipIf, OVER_TLS)  # with a reason
+if OVER_TLS:
+    import over_tls
 PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
 KEEPS_MEMORY = bool(os.environ.get("WEIR_SANITIZED"))  # memory use does not show freed memory
 PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
@@ -194,7 +199,7 @@ class Answer:
 class Client:
     """One connection."""
 
-    def __init__(self, port, receive_buffer=None, source="127.0.0.1"):
+    def __init__(self, port, receive_buffer=None, source="127.0.0.1", encrypted=OVER_TLS):
         six = ":" in source
         self.sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
         if receive_buffer:
@@ -203,10 +208,19 @@ class Client:
         if source != "127.0.0.1":
             self.sock.bind((source, 0))
         self.sock.connect(("::1" if six else "127.0.0.1", port))
+        if encrypted:
+            self.sock = over_tls.EncryptedSocket(self.sock)
         self.reader = Reader(self.sock)
 
     def send(self, text):
         self.sock.sendall(text.encode("latin-1") if isinstance(text, str) else text)
+
+    def end_sending(self):
+        """Announces the end of what this side sends, and can still receive."""
+        if OVER_TLS:
+            self.sock.end_sending()
+        else:
+            self.sock.shutdown(socket.SHUT_WR)
 
     def answer(self, method="GET"):
         return Answer(self.reader, method)
@@ -373,6 +387,10 @@ class Proxy:
     def __init__(self, *options, preexec_fn=None, listen="127.0.0.1", port=0, config=None):
         """`config` is the text of a file. Without a [[listen]], the proxy listens on one free port."""
         self.folder = None
+        if OVER_TLS and config is None:
+            options = ("--listen", f"{listen}:{port}", *map(str, options))
+            config = subprocess.run([PROXY, *options, "--print-config"], check=True, capture_output=True, text=True).stdout
+            options = ()
         if config is None:
             options = ("--listen", f"{listen}:{port}", *options)
         else:
@@ -412,9 +430,9 @@ class Proxy:
         """Replaces the text of the file."""
         if "[[listen]]" not in config:
             config += '[[listen]]\naddress = "127.0.0.1:0"\n'
-        self.config = config
+        self.config = over_tls.encrypt(config) if OVER_TLS else config
         with open(self.file, "w") as file:
-            file.write(config)
+            file.write(self.config)
 
     def numbers(self):
         """The numbers of the current report, by their names."""

@@ -12,7 +12,8 @@ import time
 import unittest
 
 from admin_support import request, stats
-from support import KEEPS_MEMORY, PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, pattern, rejects, wait_until
+from support import (KEEPS_MEMORY, OVER_TLS, PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, pattern, rejects,
+                     wait_until)
 
 SHOP = '[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: %s\r\n\r\n"
@@ -85,7 +86,7 @@ class Bytes(TunnelTest):
         proxy = self.start_with(SHOP + route())
         client = self.over(proxy)
         data = pattern(20_000_000)
-        sender = threading.Thread(target=lambda: (client.send(data), client.sock.shutdown(socket.SHUT_WR)))
+        sender = threading.Thread(target=lambda: (client.send(data), client.end_sending()))
         sender.start()
         self.assertEqual(hashlib.sha256(client.reader.rest()).digest(), hashlib.sha256(data).digest())
         sender.join()
@@ -138,7 +139,7 @@ class Bytes(TunnelTest):
     def test_a_side_may_close_its_sending_direction(self):
         proxy = self.start_with(SHOP + route())
         client, upstream = self.both_ends(proxy)
-        client.sock.shutdown(socket.SHUT_WR)
+        client.end_sending()
         self.assertTrue(self.ended(upstream))
         upstream.sendall(b"still here")
         self.assertEqual(client.reader.exactly(10), b"still here")
@@ -149,6 +150,7 @@ class Bytes(TunnelTest):
         self.assertTrue(self.ended(client.sock))
         client.send(b"still here")
         self.assertEqual(upstream.recv(100), b"still here")
+        client.end_sending()
         client.close()
         self.assertTrue(self.ended(upstream))
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
@@ -196,7 +198,7 @@ class Bytes(TunnelTest):
             client.send(data)
             self.assertEqual(client.reader.exactly(len(data)), data)
         self.assertGreater(resident() - before, 200 * 50)
-        wait_until(lambda: resident() - before < 200 * 20, "the memory")
+        wait_until(lambda: resident() - before < 200 * (45 if OVER_TLS else 20), "the memory")
         for client in clients:
             client.send(data)
             self.assertEqual(client.reader.exactly(len(data)), data)
@@ -357,7 +359,7 @@ class Held(TunnelTest):
         proxy = self.start_with(SHOP + limit("seats", "9 seats") + route('to = "echo"\nidle = "700ms"', '["seats"]'))
         begun = time.monotonic()
         client, upstream = self.both_ends(proxy)
-        self.assertTrue(self.ended(client.sock))
+        self.assertTrue(self.ended(client.sock, reset=OVER_TLS))
         self.assertGreaterEqual(time.monotonic() - begun, 0.69)
         self.assertTrue(self.ended(upstream))
         wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
@@ -434,7 +436,7 @@ class Ends(TunnelTest):
         client, upstream = self.both_ends(proxy)
         begun = time.monotonic()
         proxy.process.send_signal(signal.SIGTERM)
-        self.assertTrue(self.ended(client.sock))
+        self.assertTrue(self.ended(client.sock, reset=OVER_TLS))
         self.assertGreater(time.monotonic() - begun, 0.7)
         self.assertTrue(self.ended(upstream))
         self.assertEqual(proxy.process.wait(PATIENCE), 0)
@@ -484,7 +486,7 @@ class Reloads(TunnelTest):
         begun = time.monotonic()
         self.reload(proxy, 'drain = "700ms"\n' + SHOP.replace("UPSTREAM", f"127.0.0.1:{other.port}") + route())
         stays = self.both_ends(proxy)
-        self.assertTrue(self.ended(client.sock))
+        self.assertTrue(self.ended(client.sock, reset=OVER_TLS))
         self.assertGreater(time.monotonic() - begun, 0.6)
         self.assertTrue(self.ended(upstream))
         stays[0].send(b"hello")

@@ -212,11 +212,38 @@ BOOST_AUTO_TEST_CASE(only_an_announced_end_is_an_end) {
     }
 }
 
+// Bytes beside OpenSSL fill the socket, and the client takes them beside OpenSSL.
+BOOST_AUTO_TEST_CASE(an_end_of_output_waits_until_the_socket_accepts_it) {
+    with_client w;
+    BOOST_REQUIRE(w.shake_hands() == net::error_code());
+    w.client_reads();
+    std::array<char, 16384> const text{};
+    std::size_t filled = 0;
+    for (net::error_code ec; !ec;)
+        filled += w.mine.write_some(asio::buffer(text), ec);
+    for (int i = 0; i != 2; ++i) {
+        auto const r = w.channel->end_output();
+        BOOST_TEST((r.ec == asio::error::would_block));
+        BOOST_TEST((r.next == net::stream_socket::wait_write));
+    }
+    run_until(w.context, [&] {
+        std::array<char, 16384> room;
+        net::error_code ec;
+        filled -= w.theirs.read_some(asio::buffer(room, std::min(filled, room.size())), ec);
+        return filled == 0;
+    });
+    run_until(w.context, [&] { return !w.channel->end_output().ec; });
+    run_until(w.context, [&] {
+        w.client_reads();
+        return SSL_get_shutdown(w.client.get()) == SSL_RECEIVED_SHUTDOWN;
+    });
+}
+
 BOOST_AUTO_TEST_CASE(an_end_of_output_is_announced) {
     with_client w;
     BOOST_REQUIRE(w.shake_hands() == net::error_code());
     BOOST_TEST(w.channel->write({"abc"}).bytes == 3);
-    w.channel->end_of_output();
+    BOOST_TEST(w.channel->end_output().ec == net::error_code());
     BOOST_TEST(w.client_reads() == "abc");
     BOOST_TEST(SSL_get_shutdown(w.client.get()) == SSL_RECEIVED_SHUTDOWN);
     // The other direction still works.
