@@ -195,7 +195,9 @@ int server_context::on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
     if (init(cipher, EVP_aes_256_cbc(), found.key.encryption.data(), iv, nullptr) != 1 ||
         EVP_MAC_CTX_set_params(mac, parameters.data()) != 1)
         return -1;
-    return found.is_current ? 1 : 2;
+    // A client of TLS 1.3 should use a ticket once (RFC 8446, C.4).
+    bool const is_used_up = is_new == 0 && SSL_version(ssl) == TLS1_3_VERSION;
+    return found.is_current && !is_used_up ? 1 : 2;
 }
 
 }  // namespace tls

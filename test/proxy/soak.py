@@ -36,12 +36,13 @@ import time
 import unittest
 
 from admin_support import put, stats
-from support import KEEPS_MEMORY, PATIENCE, Client, Proxy, Reader, main, pattern, reserve, skip, wait_until
+from support import KEEPS_MEMORY, OVER_TLS, PATIENCE, Client, Proxy, Reader, main, pattern, reserve, skip, wait_until
 
 SECONDS = float(os.environ.get("WEIR_SECONDS", "30"))
 CLOCKS = 0.02  # the log has milliseconds, and reads two clocks one after the other
 RESET = 0.25  # until the other side of a process's connections notices its end
 MEMORY = 4096  # KiB that the process may grow by after the first part
+SCHEME = "https" if OVER_TLS else "http"
 BODY = pattern(1024 * 1024)
 
 
@@ -281,7 +282,7 @@ class Clients:
             with open(script, "w") as file:
                 file.write(WRK % (random.Random(f"{self.seed} {name} {part}").randrange(2**31), target) + more)
             self.wrk.append(subprocess.Popen(["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}", "--timeout", "60s",
-                                              "-s", script, f"http://127.0.0.1:{self.port}"], stdout=subprocess.PIPE, text=True))
+                                              "-s", script, f"{SCHEME}://127.0.0.1:{self.port}"], stdout=subprocess.PIPE, text=True))
 
     def stop(self):
         self.ends.set()

@@ -353,6 +353,16 @@ class Tls(ProxyTest):
             self.assertIn("reloaded", self.reload(proxy, config.replace("threads = 4\n", "threads = 4\n\n")))
             self.assertTrue(reused())
 
+    def test_a_resumed_session_of_tls_1_3_brings_a_new_ticket(self):
+        proxy = self.start_tls("a")
+        context, session = client_context(), None
+        for resumed in (False, True, True):  # a client that uses each ticket once
+            with TlsClient(proxy.port, context=context, session=session) as client:
+                self.assertEqual(client.ask().status, 200)
+                self.assertEqual(client.sock.session_reused, resumed)
+                self.assertNotEqual(client.sock.session, session)
+                session = client.sock.session
+
     def test_a_session_is_valid_at_its_listener_only(self):
         ports = self.unused_port(), self.unused_port()
         second = f'[[listen]]\naddress = "127.0.0.1:{ports[1]}"\ntls = [{self.files.entry("a")}]\n'
