@@ -60,5 +60,5 @@ def medians(proxies):
     """Prints a column for each proxy, and the median of the ratio of the first proxy to each other one in the same round."""
     print(f"{'':34}", *(f"{p.name:>12}" for p in proxies), *(f"{'/ ' + p.name:>12}" for p in proxies[1:]))
     for what, own in proxies[0].figures.items():
-        ratios = (statistics.median(a / b for a, b in zip(own, p.figures[what])) for p in proxies[1:])
+        ratios = (statistics.median(a / b if b else float("nan") for a, b in zip(own, p.figures[what])) for p in proxies[1:])
         print(f"{what:34}", *(f"{statistics.median(p.figures[what]):12.4g}" for p in proxies), *(f"{r:12.2f}" for r in ratios))
