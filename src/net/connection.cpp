@@ -77,10 +77,11 @@ void connection::move_to(asio::io_context& context) {
     be_non_blocking();
 }
 
-task<error_code> connection::shake_hands() {
+// Repeats a step of the channel until it succeeds or fails.
+task<error_code> connection::complete(channel::result (channel::*step)()) {
     for (;;) {
         auto const [bytes, ec, next] =
-            socket_.is_open() ? channel_->shake_hands()
+            socket_.is_open() ? (channel_.get()->*step)()
                               : channel::result{.ec = asio::error::bad_descriptor};
         if (ec != asio::error::would_block)
             co_return ec;
@@ -183,18 +184,11 @@ void connection::close() noexcept {
 }
 
 task<error_code> connection::end_output() {
-    while (channel_ && socket_.is_open()) {
-        auto const [bytes, ec, next] = channel_->end_output();
-        if (!ec)
-            break;
-        if (ec != asio::error::would_block)
-            co_return ec;
-        auto const [stopped] = co_await socket_.async_wait(next, as_values);
-        if (stopped)
-            co_return stopped;
-    }
     error_code ec;
-    socket_.shutdown(stream_socket::shutdown_send, ec);
+    if (channel_)
+        ec = co_await complete(&channel::end_output);
+    if (!ec)
+        socket_.shutdown(stream_socket::shutdown_send, ec);
     co_return ec;
 }
 

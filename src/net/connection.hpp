@@ -39,7 +39,7 @@ public:
     template <class Make>
     [[nodiscard]] task<error_code> encrypt(Make const& make) {
         channel_ = make(socket_.native_handle());
-        return shake_hands();
+        return complete(&channel::shake_hands);
     }
     /// Null without encryption.
     [[nodiscard]] channel const* encryption() const noexcept { return channel_.get(); }
@@ -153,7 +153,7 @@ private:
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
     void be_non_blocking();
-    task<error_code> shake_hands();
+    task<error_code> complete(channel::result (channel::*step)());
     [[nodiscard]] channel::result read_some(std::span<char> into);
     [[nodiscard]] std::size_t encrypt_some(http::gather const& what, error_code& ec);
     task<error_code> send_encrypted(http::gather what);
