@@ -58,7 +58,8 @@ struct key_part {
         cookie,  // the value of the cookie `name`
         query,   // the value of the parameter `name` in the query of the target
         claim,  // the claim `name` of the JSON Web Token in Authorization; its signature is not verified
-        segment,  // segment number `number` of the path, from 1
+        segment,             // segment number `number` of the path, from 1
+        client_certificate,  // the subject of the client's verified certificate
         shared,  // last in `otherwise`: requests without a value share one key, as they do without this kind
         reject,  // last in `otherwise`: requests without a value are rejected
     };

@@ -81,6 +81,14 @@ enum class unknown_name : std::uint8_t {
 [[nodiscard]] std::string to_string(unknown_name what);
 [[nodiscard]] std::optional<unknown_name> unknown_name_of(std::string_view text);
 
+/// The certificates of clients.
+struct client_certificates {
+    std::string authorities;  // the PEM file of the authorities that may issue them
+    bool required = true;     // otherwise a client may have none
+
+    friend bool operator==(client_certificates const&, client_certificates const&) = default;
+};
+
 /// Connections of any protocol: the proxy relays the bytes of each connection to a server of the upstream.
 struct tcp_options {
     std::string upstream;                 // by name
@@ -101,6 +109,8 @@ struct listener {
     std::optional<std::uint16_t> https_port = {};
     std::vector<certificate> tls = {};  // empty: clients do not use TLS
     config::unknown_name unknown_name = config::unknown_name::refuse;
+    std::optional<config::client_certificates> client_certificates =
+        {};                               // empty: the proxy does not ask for them
     std::optional<tcp_options> tcp = {};  // it accepts connections of any protocol
     std::vector<std::string> handshake_limits =
         {};  // by name; a handshake gets permits from all or none

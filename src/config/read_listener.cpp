@@ -81,6 +81,11 @@ void file_reader::read_tls(table_reader& t, listener& l) {
     if (t.is_empty_list("tls"))
         t.problem(t.at("tls"), "`tls` has no certificate");
     t.get("unknown_name", l.unknown_name, what_unknown_names_get());
+    t.table("client_certificates", [&](table_reader& of) {
+        auto& c = l.client_certificates.emplace();
+        read_path(of, "authorities", c.authorities);
+        of.get("required", c.required, flag());
+    });
     t.list("handshake_limits", text("the name of a limit"), [&](std::string name, position at) {
         limits_.use(name, at, fmt::format("listen `{}`", to_string(l.address)));
         handshake_limits_.push_back(at);
@@ -90,7 +95,7 @@ void file_reader::read_tls(table_reader& t, listener& l) {
         t.problem(t.at("handshake_limits"),
                   fmt::format("{} limits; at most {} are allowed", l.handshake_limits.size(),
                               route::most_limits));
-    for (auto const* const key : {"unknown_name", "handshake_limits"})
+    for (auto const* const key : {"unknown_name", "client_certificates", "handshake_limits"})
         if (t.has(key) && !t.has("tls"))
             t.problem(t.at(key), fmt::format("`{}` requires `tls`", key));
 }

@@ -358,6 +358,10 @@ std::string write(configuration const& c) {
             w.line("https_port", std::to_string(*l.https_port));
         w.member("tls", l.tls);
         w.member("unknown_name", l.unknown_name, unknown_name::refuse);
+        if (auto const& clients = l.client_certificates)
+            w.line("client_certificates",
+                   fmt::format("{{ authorities = {}, required = {} }}",
+                               tool::quoted(clients->authorities), clients->required));
         w.member("handshake_limits", l.handshake_limits);
         if (auto const& check = l.check)
             w.line("check", fmt::format("{{ described_by = {}, refuse = {} }}",

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::pair<std::string_view, variable> variable_names[] = {
     {"client", variable::client},
+    {"client_certificate", variable::client_certificate},
     {"host", variable::host},
     {"id", variable::id},
     {"route", variable::route}};
@@ -19,8 +20,16 @@ variable variable_of(std::string_view name) {
     for (auto const& [known, v] : variable_names)
         if (name == known)
             return v;
-    throw std::invalid_argument("unknown variable `{" + std::string(name) +
-                                "}`; use {client}, {host}, {id} or {route}, or `{{` for a brace");
+    throw std::invalid_argument(
+        "unknown variable `{" + std::string(name) +
+        "}`; use {client}, {client_certificate}, {host}, {id} or {route}, or `{{` "
+        "for a brace");
+}
+
+// CGI and WSGI make one variable of `X-User` and `X_User`.
+bool are_one_to_many_upstreams(std::string_view a, std::string_view b) {
+    auto const fold = [](char c) { return c == '_' ? '-' : to_lower(c); };
+    return a.size() == b.size() && std::ranges::equal(a, b, {}, fold, fold);
 }
 
 }  // namespace
@@ -59,8 +68,11 @@ bool field_changes::has_variables() const noexcept {
 
 bool changes_of_message::keep(std::string_view name) const noexcept {
     auto const same = [&](std::string_view other) { return iequals(name, other); };
+    auto const may_be_taken_for = [&](std::string_view other) {
+        return are_one_to_many_upstreams(name, other);
+    };
     return !all_ || (std::ranges::none_of(all_->remove, same) &&
-                     std::ranges::none_of(all_->add, same, &added_field::name));
+                     std::ranges::none_of(all_->add, may_be_taken_for, &added_field::name));
 }
 
 void changes_of_message::write_to(std::string& out) const {

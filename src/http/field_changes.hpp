@@ -11,7 +11,7 @@
 namespace http {
 
 /// A variable in the value of an added field. Its value describes a request.
-enum class variable : std::uint8_t { client, host, id, route };
+enum class variable : std::uint8_t { client, client_certificate, host, id, route };
 
 /// The values of the variables for one request. No value has a control character.
 class variable_values {
@@ -24,7 +24,7 @@ public:
     }
 
 private:
-    std::array<std::string_view, 4> all_;
+    std::array<std::string_view, 5> all_;
 };
 
 /// A part of the value of an added field: a text, and a variable after it.
@@ -44,8 +44,8 @@ struct added_field {
     std::vector<value_part> value;
 };
 
-/// Changes to the header of a forwarded message. An added field replaces all fields of the same name. No change
-/// concerns the connection or the framing.
+/// Changes to the header of a forwarded message. An added field replaces all fields of the same name, in which `_` and
+/// `-` are one character. No change concerns the connection or the framing.
 struct field_changes {
     std::vector<added_field> add;
     std::vector<std::string> remove;

@@ -25,7 +25,9 @@ public:
         std::string_view version = {};  // such as `TLSv1.3`
         std::string_view cipher = {};
         std::string_view server_name = {};  // which the client asked for; empty if it named none
-        bool is_resumed = false;            // with the keys of an earlier connection
+        std::string_view client_certificate =
+            {};  // its subject (RFC 4514), printable ASCII; empty without a verified one
+        bool is_resumed = false;  // with the keys of an earlier connection
     };
 
     channel() = default;

@@ -41,6 +41,8 @@ public:
         channel_ = make(socket_.native_handle());
         return complete(&channel::shake_hands);
     }
+    /// The connection is not encrypted from here on, for example because no handshake can succeed any more.
+    void stop_encryption() noexcept { channel_.reset(); }
     /// Null without encryption.
     [[nodiscard]] channel const* encryption() const noexcept { return channel_.get(); }
 

@@ -105,6 +105,7 @@ std::string json_of(log_line const& l) {
         text("tls_version", how->version);
         text("tls_cipher", how->cipher);
         text("server_name", how->server_name);
+        text("client_certificate", how->client_certificate);
     }
     return std::move(out.end()).text() + '\n';
 }

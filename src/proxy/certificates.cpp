@@ -48,6 +48,9 @@ certificates_of_listeners read_certificates(config::configuration const& c,
                 .listener = name,
                 .certificates = {},
                 .refuses_unknown_names = l.unknown_name == config::unknown_name::refuse};
+            if (auto const& clients = l.client_certificates)
+                s.clients = {.authorities = clients->authorities,
+                             .required = clients->required};
             for (auto const& one : l.tls)
                 s.certificates.push_back({one.certificate, one.key});
             made.all_.emplace(name, tls::make_context(s, made.keys_));

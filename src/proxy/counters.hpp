@@ -62,9 +62,11 @@ enum class handshake : std::uint8_t {
     no_common_cipher,
     not_tls,
     rejected,  // by the client
+    no_certificate,
+    bad_certificate,
     other,
 };
-inline constexpr std::size_t handshakes = 11;
+inline constexpr std::size_t handshakes = 13;
 [[nodiscard]] constexpr bool is_complete(handshake h) noexcept {
     return h == handshake::full || h == handshake::resumed;
 }

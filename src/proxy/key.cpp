@@ -45,8 +45,9 @@ public:
     }
     void add(std::uint64_t key) { add({reinterpret_cast<char const*>(&key), sizeof key}); }
     // Adds the value of a request. Returns false, and adds an empty part, if the request has none.
-    bool add(config::key_part const& part, http::request_head const& request) {
+    bool add(config::key_part const& part, request_info const& who) {
         using kind = config::key_part::kind;
+        auto const& request = who.request;
         begin();
         switch (part.what) {
             case kind::header:
@@ -63,6 +64,9 @@ public:
                 break;
             case kind::segment:
                 append(http::segment_of(http::normal_path(request.target), part.number));
+                break;
+            case kind::client_certificate:
+                append(who.client_certificate);
                 break;
             case kind::client:
             case kind::shared:
@@ -109,10 +113,10 @@ private:
 };
 
 // Whether a request has a value of the part or of its alternatives, other than the client.
-bool has_value(config::key_part const& part, http::request_head const& request) {
+bool has_value(config::key_part const& part, request_info const& who) {
     bool found = false;
     config::each_source(part, [&](config::key_part const& one) {
-        found = found || key_text().add(one, request);
+        found = found || key_text().add(one, who);
     });
     return found;
 }
@@ -131,6 +135,7 @@ std::size_t count_of(config::key_part const& part, http::request_head const& req
             return http::count_lines(request, "authorization");
         case kind::client:
         case kind::segment:
+        case kind::client_certificate:
         case kind::shared:
         case kind::reject:
             break;
@@ -182,7 +187,7 @@ std::uint64_t keys_of_requests::of(request_info const& who) const {
             text.add(client(who.client));
             continue;
         }
-        bool found = text.add(part, who.request);
+        bool found = text.add(part, who);
         for (auto const& other : part.otherwise) {
             if (found)
                 break;
@@ -191,7 +196,7 @@ std::uint64_t keys_of_requests::of(request_info const& who) const {
                 break;
             }
             text.remove();
-            found = text.add(other, who.request);
+            found = text.add(other, who);
         }
     }
     return text.hash(seed_);
@@ -206,12 +211,12 @@ std::vector<std::string> keys_of_requests::names_of(request_info const& who) con
             continue;
         }
         key_text text;
-        bool found = text.add(part, who.request);
+        bool found = text.add(part, who);
         for (auto const& other : part.otherwise) {
             if (found)
                 break;
             text.remove();
-            found = text.add(other, who.request);
+            found = text.add(other, who);
         }
         // Keys are kept, so a long value would take much memory. The hash is longer than any value that is kept itself.
         names.push_back(text.last().size() <= config::limit::longest_name
@@ -237,29 +242,28 @@ std::uint64_t keys_of_requests::of(std::string const& text) const {
 
 std::optional<std::array<std::uint8_t, 16>> keys_of_requests::client_of(
     request_info const& who) const {
-    bool const by_client = is_client_ || (has_client_ && !has_value(parts_.front(), who.request));
+    bool const by_client = is_client_ || (has_client_ && !has_value(parts_.front(), who));
     return by_client ? std::optional(bytes_of(who.client)) : std::nullopt;
 }
 
-bool has_values(std::span<config::key_part const> parts, http::request_head const& request) {
+bool has_values(std::span<config::key_part const> parts, request_info const& who) {
     return std::ranges::all_of(parts, [&](config::key_part const& part) {
-        return config::has_client(part) || has_value(part, request);
+        return config::has_client(part) || has_value(part, who);
     });
 }
 
-http::fault fault_of_keys(std::span<config::key_part const> parts,
-                          http::request_head const& request) {
+http::fault fault_of_keys(std::span<config::key_part const> parts, request_info const& who) {
     using kind = config::key_part::kind;
     for (auto const& part : parts) {
         bool several = false;
         config::each_source(part, [&](config::key_part const& one) {
-            several = several || count_of(one, request) > 1;
+            several = several || count_of(one, who.request) > 1;
         });
         if (several)
             return {400,
                     "more than one value of a header, cookie or parameter that selects a limit"};
         bool const required = !part.otherwise.empty() && part.otherwise.back().what == kind::reject;
-        if (required && !has_value(part, request))
+        if (required && !has_value(part, who))
             return {400, "the value that selects a limit is missing"};
     }
     return {};

@@ -55,13 +55,12 @@ private:
 void set_key_seed(weir::hash_seed const& seed);
 
 /// Whether a request has a value of each part. A client is a value.
-[[nodiscard]] bool has_values(std::span<config::key_part const> parts,
-                              http::request_head const& request);
+[[nodiscard]] bool has_values(std::span<config::key_part const> parts, request_info const& who);
 
 /// Reports a request that has a value of the parts more than once, since the upstream may use another one than the limits,
 /// and a request without a value if its part ends in `reject`.
 [[nodiscard]] http::fault fault_of_keys(std::span<config::key_part const> parts,
-                                        http::request_head const& request);
+                                        request_info const& who);
 
 /// Computes the `weir::standing` of a request, by which the order of a limit's queue selects the next request.
 class place_in_queue {

@@ -192,6 +192,8 @@ admin::state operator_view::look() const {
         {"no_common_cipher", shaken(handshake::no_common_cipher)},
         {"not_tls", shaken(handshake::not_tls)},
         {"rejected", shaken(handshake::rejected)},
+        {"no_certificate", shaken(handshake::no_certificate)},
+        {"bad_certificate", shaken(handshake::bad_certificate)},
         {"other", shaken(handshake::other)}};
     for (auto const& [listener, context] : of_.plan->certificates.all())
         for (auto const& one : context->certificates())

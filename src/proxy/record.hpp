@@ -33,8 +33,8 @@ struct record {
 
     net::clock::time_point begun = {};
 
-    std::optional<net::channel::agreement> encryption = {};  // only with an access log
-    std::string_view id = {};                                // empty if the request is malformed
+    std::optional<net::channel::agreement> encryption = {};
+    std::string_view id = {};    // empty if the request is malformed
     std::string_view line = {};  // the request line; only with an access log
     // Of `client`, if it is not the peer; only with an access log, or if header changes of the route have variables.
     std::string_view client_name = {};

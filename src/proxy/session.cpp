@@ -46,6 +46,10 @@ handshake handshake_of(net::error_code failed) noexcept {
             return handshake::not_tls;
         case tls::failure::rejected:
             return handshake::rejected;
+        case tls::failure::no_certificate:
+            return handshake::no_certificate;
+        case tls::failure::bad_certificate:
+            return handshake::bad_certificate;
         case tls::failure::other:
             break;
     }
@@ -141,6 +145,11 @@ net::task<next> session::encrypt() {
     shared_.accounting.shakes_hands(how);
     by->limits.change_cost(entered, [how](weir::amount cost) { return cost_of(how, cost); });
     fresh_ = true;
+    if (how == handshake::no_certificate || how == handshake::bad_certificate) {
+        // With TLS 1.3 the client has sent its request already. The unread bytes must not hide the reason.
+        client_.stop_encryption();
+        co_return next::close_gently;
+    }
     co_return is_complete(how) ? next::request : next::close;
 }
 
@@ -225,7 +234,7 @@ net::task<next> session::serve(workspace& w) {
     auto& x = w.current;
     auto& accounting = shared_.accounting;
     accounting.expects(x);
-    if (auto const* const c = client_.encryption(); c && accounting.has_log())
+    if (auto const* const c = client_.encryption())
         x.record.encryption = c->agreed();
     side const from{client_, w.in};
     head_search head;
@@ -256,7 +265,7 @@ net::task<next> session::serve(workspace& w) {
     if (role_.https_port && !wrong)
         co_return co_await redirect(w, *plan);
     if (to && !wrong)
-        wrong = fault_of_keys(to->keys, x.request.asked());
+        wrong = fault_of_keys(to->keys, info_of(x, peer_));
     auto const what = decide(wrong, x.request.head, to ? &to->configuration : nullptr);
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (what.limited)
@@ -330,7 +339,9 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         }
     }
     bool const is_balancer = is_trusted(p.configuration.clients, peer_);
-    entry entered({x.request.asked(), client, is_balancer});
+    auto who = info_of(x, client);
+    who.is_trusted = is_balancer;
+    entry entered(who);
     if (!to.entrance.enter_at_once(entered))
         co_await wait(to, entered);
     auto end = conclude(what, x.request.head, x.request.body.done());
@@ -372,12 +383,23 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     co_return end;
 }
 
+// The properties of a request whose client is `client`. The peer of a check is another proxy, whose certificate is not the
+// client's.
+request_info session::info_of(exchange const& x, boost::asio::ip::address const& client) const {
+    request_info who{x.request.asked(), client};
+    if (x.record.encryption && !role_.check)
+        who.client_certificate = x.record.encryption->client_certificate;
+    return who;
+}
+
 // Sets the variables of the route's changes to headers, to texts that outlive the head of the request.
 void session::set_variables(exchange& x) const {
     using http::variable;
     x.kept.host.assign(http::name_of_host(x.request.asked().host));
     auto& v = x.variables;
     v[variable::client] = x.record.client_name.empty() ? name_ : x.record.client_name;
+    v[variable::client_certificate] =
+        x.record.encryption ? x.record.encryption->client_certificate : "";
     v[variable::host] = x.kept.host;
     v[variable::id] = x.kept.id;
     v[variable::route] = x.record.to->name;

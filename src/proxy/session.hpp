@@ -10,6 +10,7 @@
 #include "plan.hpp"
 #include "reading.hpp"
 #include "relay.hpp"
+#include "request_info.hpp"
 #include "routes.hpp"
 #include "side.hpp"
 #include "workspace.hpp"
@@ -68,6 +69,8 @@ private:
     [[nodiscard]] http::fault describe(exchange& x, config::clients_options const& c) const;
     net::task<conclusion> perform(workspace& w, plan const& p, route const& to,
                                   decision const& what);
+    [[nodiscard]] request_info info_of(exchange const& x,
+                                       boost::asio::ip::address const& client) const;
     void set_variables(exchange& x) const;
     net::task<> wait(route const& to, entry& entered);
     net::task<failure> prepare_body(workspace& w, route const& to, body_clock& clock);

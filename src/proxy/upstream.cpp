@@ -122,7 +122,7 @@ upstream::tier upstream::tier_of(std::size_t server) const noexcept {
 }
 
 std::optional<std::uint64_t> upstream::key_of(request_info const& who) const {
-    if (!keys_ || !has_values(configuration_.hash, who.request))
+    if (!keys_ || !has_values(configuration_.hash, who))
         return std::nullopt;
     return keys_->of(who);
 }

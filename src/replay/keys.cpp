@@ -22,7 +22,7 @@ std::string source_text(key_part const& part) {
         return "query " + part.parameter;
     if (part.segment)
         return *part.segment == 0 ? "path" : fmt::format("path {}", *part.segment);
-    for (auto const* const of_request : {"header ", "cookie ", "claim "})
+    for (auto const* const of_request : {"header ", "cookie ", "claim ", "client_certificate"})
         if (part.source.name.starts_with(of_request))
             return part.source.name;
     return "field " + part.source.name;

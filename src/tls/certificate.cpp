@@ -1,42 +1,20 @@
 #include "certificate.hpp"
 
 #include "names.hpp"
+#include "pem.hpp"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <ctime>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace tls {
 namespace {
-
-[[noreturn]] void fail(std::string const& file, std::string_view why) {
-    throw std::runtime_error("`" + file + "`: " + std::string(why));
-}
-
-bio_ptr open(std::string const& file, mode_t forbidden = 0) {
-    struct stat found{};
-    if (::stat(file.c_str(), &found) != 0)
-        fail(file, std::generic_category().message(errno));
-    // Reading a pipe could block.
-    if (!S_ISREG(found.st_mode))
-        fail(file, "it is not a regular file");
-    if (found.st_mode & forbidden)
-        fail(file, "all users of this machine may read or write the key; change its mode to 0600");
-    ERR_clear_error();
-    bio_ptr in(BIO_new_file(file.c_str(), "r"));
-    if (!in)
-        fail(file, std::generic_category().message(errno));
-    return in;
-}
 
 // OpenSSL would ask for it on the terminal.
 int no_password(char*, int, int, void* asked) {
@@ -45,30 +23,30 @@ int no_password(char*, int, int, void* asked) {
 }
 
 void read_leaf_and_issuers(std::string const& file, certificate& into) {
-    auto const in = open(file);
+    auto const in = open_pem(file);
     into.leaf.reset(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
     if (!into.leaf) {
         bool const is_empty = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-        fail(file, is_empty ? "it has no certificate in PEM format" : take_reason());
+        fail_at(file, is_empty ? "it has no certificate in PEM format" : take_reason());
     }
     into.issuers.reset(sk_X509_new_null());
     while (certificate_ptr next{PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)})
         if (sk_X509_push(into.issuers.get(), next.get()) > 0)
             static_cast<void>(next.release());
     if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        fail(file, take_reason());
+        fail_at(file, take_reason());
     ERR_clear_error();
 }
 
 key_ptr read_key(std::string const& file) {
-    auto const in = open(file, S_IROTH | S_IWOTH);
+    auto const in = open_pem(file, S_IROTH | S_IWOTH);
     bool is_encrypted = false;
     key_ptr key(PEM_read_bio_PrivateKey(in.get(), nullptr, no_password, &is_encrypted));
     if (is_encrypted)
-        fail(file, "the key is encrypted; store it without a password");
+        fail_at(file, "the key is encrypted; store it without a password");
     if (!key) {
         bool const is_empty = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-        fail(file, is_empty ? "it has no private key in PEM format" : take_reason());
+        fail_at(file, is_empty ? "it has no private key in PEM format" : take_reason());
     }
     return key;
 }
@@ -138,12 +116,12 @@ certificate read_certificate(certificate_files const& files) {
     made.key = read_key(files.key);
     if (X509_check_private_key(made.leaf.get(), made.key.get()) != 1) {
         ERR_clear_error();
-        fail(files.key, "the key does not fit the certificate `" + files.certificate + "`");
+        fail_at(files.key, "the key does not fit the certificate `" + files.certificate + "`");
     }
     if (must_staple(made.leaf.get()))
-        fail(files.certificate, "clients reject this certificate without OCSP stapling, which "
-                                "weir-proxy does not have; "
-                                "get one without `must-staple`");
+        fail_at(files.certificate, "clients reject this certificate without OCSP stapling, which "
+                                   "weir-proxy does not have; "
+                                   "get one without `must-staple`");
     made.info = {.file = files.certificate,
                  .names = names_of(made.leaf.get()),
                  .valid_from = time_of(X509_get0_notBefore(made.leaf.get())),

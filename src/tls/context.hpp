@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,18 @@ struct certificate_files {
 /// they must not exist. Throws `std::runtime_error`.
 void write_self_signed(certificate_files const& to);
 
+/// The certificates of clients.
+struct client_certificates {
+    std::string authorities;  // a PEM file: the authorities that may issue them
+    bool required = true;     // otherwise a client without a valid one has no subject
+};
+
 /// The settings of a listener.
 struct settings {
     std::string listener;  // sessions of one listener cannot be resumed at another one
     std::vector<certificate_files> certificates;  // at least one
     bool refuses_unknown_names = true;  // otherwise such a client gets the first certificate
+    std::optional<client_certificates> clients = {};  // empty: does not ask for them
 };
 
 /// The keys that encrypt the sessions which clients resume. Contexts with the same keys resume each other's sessions.

@@ -1,5 +1,6 @@
 #include "engine.hpp"
 
+#include "client_certificates.hpp"
 #include "failure.hpp"
 
 #include <boost/asio/error.hpp>
@@ -84,6 +85,10 @@ net::error_code error_of(unsigned long code) {
         case SSL_R_NO_SUITABLE_KEY_SHARE:
         case SSL_R_NO_APPLICATION_PROTOCOL:
             return failure::no_common_cipher;
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            return failure::no_certificate;
+        case SSL_R_CERTIFICATE_VERIFY_FAILED:
+            return failure::bad_certificate;
         default:
             return reason > SSL_AD_REASON_OFFSET ? failure::rejected : failure::other;
     }
@@ -104,6 +109,10 @@ public:
                 return "the client does not use TLS";
             case failure::rejected:
                 return "the client rejected the connection";
+            case failure::no_certificate:
+                return "the client has no certificate";
+            case failure::bad_certificate:
+                return "the certificate of the client is not valid";
             case failure::other:
                 break;
         }
@@ -143,7 +152,10 @@ engine::result engine::failed() {
         }
         default:
             is_broken_ = true;
-            auto const code = ERR_peek_error();
+            // A certificate that cannot be verified may add further errors before this one.
+            auto const last = ERR_peek_last_error();
+            auto const code =
+                ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED ? last : ERR_peek_error();
             ERR_clear_error();
             return {.ec = error_of(code)};
     }
@@ -157,6 +169,7 @@ engine::result engine::shake_hands() {
     // A client can ask for shorter records (RFC 6066).
     auto const code = SSL_SESSION_get_max_fragment_length(SSL_get0_session(ssl_.get()));
     longest_ = code == TLSEXT_max_fragment_length_DISABLED ? record_size : std::size_t(256) << code;
+    client_certificate_ = verified_subject_of(ssl_.get());
     return {};
 }
 
@@ -165,6 +178,7 @@ net::channel::agreement engine::agreed() const {
     return {.version = SSL_get_version(ssl_.get()),
             .cipher = SSL_get_cipher_name(ssl_.get()),
             .server_name = name ? name : "",
+            .client_certificate = client_certificate_,
             .is_resumed = SSL_session_reused(ssl_.get()) != 0};
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace tls {
 
@@ -28,6 +29,7 @@ private:
 
     std::shared_ptr<context const> of_;
     ssl_ptr ssl_;
+    std::string client_certificate_;
     std::size_t longest_ = 0;  // bytes of a record
     std::size_t pending_ = 0;  // bytes in a record that the socket did not accept yet
     std::size_t ahead_ = 0;    // bytes that were sent, but not reported

@@ -17,8 +17,10 @@ enum class failure : std::uint8_t {
     no_common_cipher,   // or no signature algorithm of a certificate, or no common protocol (ALPN)
     not_tls,            // such as an HTTP request
     rejected,           // by the client, for example because it does not trust the certificate
+    no_certificate,     // the client has none, and one is required
+    bad_certificate,    // the certificate of the client is not valid
 };
-inline constexpr std::size_t failures = 6;
+inline constexpr std::size_t failures = 8;
 
 [[nodiscard]] boost::system::error_category const& category() noexcept;
 [[nodiscard]] inline net::error_code make_error_code(failure f) noexcept {

@@ -24,6 +24,7 @@ using key_ptr = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
 using certificate_ptr = std::unique_ptr<X509, freed_by<X509_free>>;
 using context_ptr = std::unique_ptr<SSL_CTX, freed_by<SSL_CTX_free>>;
 using ssl_ptr = std::unique_ptr<SSL, freed_by<SSL_free>>;
+using store_ptr = std::unique_ptr<X509_STORE, freed_by<X509_STORE_free>>;
 
 struct chain_deleter {
     void operator()(STACK_OF(X509) * chain) const noexcept { sk_X509_pop_free(chain, X509_free); }

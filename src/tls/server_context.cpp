@@ -1,5 +1,6 @@
 #include "server_context.hpp"
 
+#include "client_certificates.hpp"
 #include "engine.hpp"
 
 #include <openssl/core_names.h>
@@ -66,7 +67,8 @@ server_context::server_context(settings const& s, std::shared_ptr<ticket_keys> k
         add(files);
     auto const& first = all_.front().info.names;
     default_ = first.empty() ? names::list{0} : names_.find(first.front());
-    limit_sessions_to(s.listener);
+    limit_sessions_to(
+        s.clients ? s.listener + ask_for_certificates(context_.get(), *s.clients) : s.listener);
     auto* const c = context_.get();
     SSL_CTX_set_app_data(c, this);
     SSL_CTX_set_tlsext_servername_callback(c, on_server_name);
@@ -91,11 +93,10 @@ void server_context::add(certificate_files const& files) {
     all_.push_back(std::move(one));
 }
 
-void server_context::limit_sessions_to(std::string_view listener) {
+void server_context::limit_sessions_to(std::string_view what) {
     std::array<unsigned char, SSL_MAX_SID_CTX_LENGTH> id{};
     static_assert(SSL_MAX_SID_CTX_LENGTH >= 32);
-    if (EVP_Digest(listener.data(), listener.size(), id.data(), nullptr, EVP_sha256(), nullptr) !=
-            1 ||
+    if (EVP_Digest(what.data(), what.size(), id.data(), nullptr, EVP_sha256(), nullptr) != 1 ||
         SSL_CTX_set_session_id_context(context_.get(), id.data(), 32) != 1)
         throw std::runtime_error("OpenSSL: " + take_reason());
 }

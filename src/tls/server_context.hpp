@@ -33,7 +33,7 @@ private:
                          EVP_MAC_CTX* mac, int is_new);
 
     void add(certificate_files const& files);
-    void limit_sessions_to(std::string_view listener);
+    void limit_sessions_to(std::string_view what);
     [[nodiscard]] names::list certificates_for(SSL* ssl) const;
     [[nodiscard]] bool use(SSL* ssl, certificate const& one) const;
 

@@ -283,9 +283,9 @@ std::vector<row> const& rows() {
           "\"cookie a or query b\""},
          {"\"\"", "\"a\"", "\"path 0\"", "\"shared\"", "\"total\"", "\"header A or shared\"",
           "\"header A or reject\"", "5"},
-         "`client`, `header NAME`, `cookie NAME`, `query NAME`, `claim NAME`, or `path N`, a "
-         "segment of "
-         "the path from 1 to 100; or several of these with ` or ` between"},
+         "`client`, `client_certificate`, `header NAME`, `cookie NAME`, `query NAME`, `claim "
+         "NAME`, or `path N`, a segment of the path from 1 to 100; or several of these with ` or ` "
+         "between"},
         {upstream_of_two, "hash", {}, {"[\"client\", \"client\"]"}, "duplicate `client`"},
         {upstream_of_two, "hash", {}, {"[]"}, "`hash` has no part"},
         {server,
@@ -323,16 +323,16 @@ std::vector<row> const& rows() {
          {"\"client\"", "\"header A\"", "\"path 1\"", "\"path 100\"", "[\"client\", \"path 2\"]",
           "\"cookie session\"", "\"query api_key\"", "\"query filter[a]\"", "\"claim sub\"",
           "\"claim https://example.org/tenant\"", "\"header A or query a or client\"",
-          "\"cookie a or shared\"", "[\"cookie a or reject\", \"path 1\"]"},
+          "\"cookie a or shared\"", "[\"cookie a or reject\", \"path 1\"]",
+          "\"client_certificate\"", "\"header A or client_certificate or client\""},
          {"\"path 0\"",    "\"path 101\"",        "\"path\"",         "\"path x\"",
           "\"header \"",   "\"header a b\"",      "\"Client\"",       "5",
           "\"cookie \"",   "\"cookie a=b\"",      "\"query a&b\"",    "\"claim \"",
           "\"claim a b\"", "\"reject\"",          "\"shared\"",       "\"client or\"",
           "\"or client\"", "\"total or client\"", "\"client  or a\"", "\"header A or total\""},
-         "`total`, `client`, `header NAME`, `cookie NAME`, `query NAME`, `claim NAME`, or `path "
-         "N`, "
-         "a segment of the path from 1 to 100; or several of these with ` or ` between, of which "
-         "the last may be `shared` or `reject`"},
+         "`total`, `client`, `client_certificate`, `header NAME`, `cookie NAME`, `query NAME`, "
+         "`claim NAME`, or `path N`, a segment of the path from 1 to 100; or several of these with "
+         "` or ` between, of which the last may be `shared` or `reject`"},
         {limit,
          "key",
          {},
@@ -787,7 +787,7 @@ std::vector<row> const& rows() {
          {},
          {"{ \"X-A\" = \"{clients}\" }", "{ \"X-A\" = \"{{{Client}\" }", "{ \"X-A\" = \"a{}\" }",
           "{ \"X-A\" = \"{ id }\" }"},
-         "use {client}, {host}, {id} or {route}, or `{{` for a brace"},
+         "use {client}, {client_certificate}, {host}, {id} or {route}, or `{{` for a brace"},
         {fields, "add", {}, {"{ \"X-A\" = \"a{client\" }"}, "`{` without `}`"},
         {fields,
          "add",

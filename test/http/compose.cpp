@@ -150,6 +150,20 @@ BOOST_AUTO_TEST_CASE(has_the_variables_of_the_request_in_added_fields) {
                "Via: 1.1 weir-proxy\r\n\r\n");
 }
 
+// CGI and WSGI make one variable of both names.
+BOOST_AUTO_TEST_CASE(has_no_field_of_a_client_that_looks_like_an_added_one) {
+    http::field_changes const changes{.add = {{"X-User_Id", http::value_of("1")}}, .remove = {}};
+    http::request_head r;
+    constexpr std::string_view text =
+        "GET / HTTP/1.0\r\nX_User-Id: 2\r\nx-user-id: 3\r\nX-UserId: 4\r\n\r\n";
+    BOOST_REQUIRE(!http::parse(text, r, http::underscores::pass));
+    std::string out;
+    http::compose(out, r, as_usual, {changes, {}});
+    BOOST_TEST(out ==
+               "GET / HTTP/1.1\r\nHost: upstream:9000\r\nX-UserId: 4\r\nX-Forwarded-Proto: http\r\n"
+               "X-User_Id: 1\r\nX-Forwarded-For: 192.0.2.1\r\nVia: 1.1 weir-proxy\r\n\r\n");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_response)

@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(has_a_brace_for_two) {
 
 BOOST_AUTO_TEST_CASE(has_no_other_brace) {
     constexpr std::string_view known =
-        "; use {client}, {host}, {id} or {route}, or `{{` for a brace";
+        "; use {client}, {client_certificate}, {host}, {id} or {route}, or `{{` for a brace";
     for (std::string const name : {"", "Client", " id", "client.name", "{"})
         BOOST_TEST(fault_of("a{" + name + "}") ==
                    (name == "{" ? "`}` without `{`; use `}}` for a brace"

@@ -47,6 +47,7 @@ struct request {
     std::string target = "/";
     std::string fields = {};
     std::string client = "10.0.0.1";
+    std::string certificate = {};
 };
 
 config::limit by(std::vector<key_part> key) {
@@ -63,7 +64,7 @@ std::optional<std::array<std::uint8_t, 16>> client_of(config::limit const& l, re
     http::request_head head;
     BOOST_REQUIRE(!http::parse(text, head));
     auto const address = boost::asio::ip::make_address(r.client);
-    return proxy::keys_of_requests(l).client_of({head, address});
+    return proxy::keys_of_requests(l).client_of({head, address, false, r.certificate});
 }
 
 // The key of a request. Its fields may include Connection, which names fields that the proxy does not forward.
@@ -72,7 +73,7 @@ std::uint64_t key_of(config::limit const& l, request const& r) {
     http::request_head head;
     BOOST_REQUIRE(!http::parse(text, head));
     auto const address = boost::asio::ip::make_address(r.client);
-    return proxy::keys_of_requests(l).of({head, address});
+    return proxy::keys_of_requests(l).of({head, address, false, r.certificate});
 }
 bool are_one(config::limit const& l, request const& a, request const& b) {
     return key_of(l, a) == key_of(l, b);
@@ -190,7 +191,9 @@ BOOST_AUTO_TEST_CASE(of_several_values_is_a_fault) {
         auto const text = head_of(r);
         http::request_head head;
         BOOST_REQUIRE(!http::parse(text, head));
-        return proxy::fault_of_keys(std::vector{part}, head).status;
+        auto const address = boost::asio::ip::make_address(r.client);
+        return proxy::fault_of_keys(std::vector{part}, {head, address, false, r.certificate})
+            .status;
     };
     auto const cookie = source(kind::cookie, "session");
     BOOST_TEST(fault(cookie, {.fields = "Cookie: session=a; x=session\r\n"}) == 0u);
@@ -218,6 +221,40 @@ BOOST_AUTO_TEST_CASE(of_several_values_is_a_fault) {
     BOOST_TEST(fault(chain, {"/?k=a"}) == 0u);
     chain.otherwise = {source(kind::shared)};
     BOOST_TEST(fault(chain, {}) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(by_client_certificate_is_its_subject) {
+    request const anna{.certificate = "CN=anna"};
+    request const bert{.certificate = "CN=bert"};
+    request const nobody{.fields = "Client-Certificate: CN=anna\r\n"};
+    auto part = source(kind::client_certificate);
+    auto l = by({part});
+    BOOST_TEST(are_one(l, anna, {"/b", "A: b\r\n", "10.0.0.2", "CN=anna"}));
+    BOOST_TEST(!are_one(l, anna, bert));
+    BOOST_TEST(!are_one(l, anna, nobody));
+    BOOST_TEST(are_one(l, nobody, {.client = "10.0.0.2"}));  // requests without one share a key
+    BOOST_TEST(proxy::keys_of_requests(l).of("CN=anna") == key_of(l, anna));
+    part.otherwise = {client};
+    l = by({part});
+    BOOST_TEST(!are_one(l, nobody, {.client = "10.0.0.2"}));
+    BOOST_TEST(are_one(l, anna, {.client = "10.0.0.2", .certificate = "CN=anna"}));
+    BOOST_TEST(!client_of(l, anna).has_value());
+    BOOST_TEST(client_of(l, nobody).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(by_client_certificate_can_require_one) {
+    auto part = source(kind::client_certificate);
+    part.otherwise = {source(kind::reject)};
+    auto const fault = [&](request const& r) {
+        auto const text = head_of(r);
+        http::request_head head;
+        BOOST_REQUIRE(!http::parse(text, head));
+        auto const address = boost::asio::ip::make_address(r.client);
+        return proxy::fault_of_keys(std::vector{part}, {head, address, false, r.certificate})
+            .status;
+    };
+    BOOST_TEST(fault({}) == 400u);
+    BOOST_TEST(fault({.certificate = "CN=anna"}) == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(by_path_is_a_segment) {

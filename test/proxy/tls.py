@@ -111,6 +111,13 @@ def alert_of(error):
     return next((n for name, n in names.items() if name in text), text)
 
 
+def reload_of(test, proxy, config):
+    """Reloads a configuration, and returns the first line of the result."""
+    proxy.write(test.filled(config))
+    proxy.process.send_signal(signal.SIGHUP)
+    return proxy.process.stderr.readline()
+
+
 class Tls(ProxyTest):
     @classmethod
     def setUpClass(cls):
@@ -126,9 +133,7 @@ class Tls(ProxyTest):
         return self.start_with(config + self.files.listen(*files, more=more), **how)
 
     def reload(self, proxy, config):
-        proxy.write(self.filled(config))
-        proxy.process.send_signal(signal.SIGHUP)
-        return proxy.process.stderr.readline()
+        return reload_of(self, proxy, config)
 
     def served(self, proxy, name, **how):
         """The certificate of a client that asks for this name, by its file; or the number of the alert."""

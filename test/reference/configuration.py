@@ -38,6 +38,7 @@ BASE = {
 NEEDS = {
     ("listen",): {"address": "127.0.0.1:1"},
     ("listen", "tls"): {"certificate": "/a", "key": "/b"},
+    ("listen", "client_certificates"): {"authorities": "/a"},
     ("listen", "tcp"): {"upstream": "shop"},
     ("state",): {"file": "/a"},
     ("upstream", "server"): {"address": "127.0.0.1:2"},
@@ -48,7 +49,10 @@ NEEDS = {
     ("body",): {"status": 404, "file": "busy.html"},
 }
 # The other keys that the table above a table needs, in place of those in NEEDS.
-NEEDS_ABOVE = {("route", "body"): {"respond": 503}}
+NEEDS_ABOVE = {
+    ("route", "body"): {"respond": 503},
+    ("listen", "client_certificates"): {"address": "127.0.0.1:1", "tls": [{"certificate": "/a", "key": "/b"}]},
+}
 # The other tables that a table needs.
 NEEDS_BESIDE = {
     ("listen", "check"): {"clients": {"trusted": "10.0.0.1"}, "route": [{"check": True}]},
@@ -259,7 +263,7 @@ class Configuration(unittest.TestCase):
     @unittest.skipIf(not jsonschema, "python3-jsonschema is not installed")
     def test_the_schema_knows_combinations(self):
         for path, values in (
-            (("listen",), {"unknown_name": "first"}), (("listen",), {"handshake_limits": []}), (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
+            (("listen",), {"unknown_name": "first"}), (("listen",), {"client_certificates": {"authorities": "/a"}}), (("listen",), {"handshake_limits": []}), (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
             (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),
