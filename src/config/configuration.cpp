@@ -23,6 +23,8 @@ struct address_text {
     std::string operator()(inherited_sockets const& a) const { return "systemd:" + a.name; }
 };
 
+constexpr std::string_view https = "https://";
+
 template <class Options>
 bool has_part(weir::limiter_config const& rule) {
     if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
@@ -60,6 +62,29 @@ std::string to_string(listen_address const& a) {
 }
 std::string to_string(server_address const& a) {
     return std::visit(address_text(), a);
+}
+
+std::string to_string(server const& s) {
+    return (s.https ? std::string(https) : std::string()) + to_string(s.address);
+}
+std::optional<server> server_of(std::string_view text) {
+    server s;
+    if (text.starts_with("unix:")) {
+        if (text.size() == 5)
+            return std::nullopt;
+        s.address = unix_address{std::string(text.substr(5))};
+        return s;
+    }
+    s.https = text.starts_with(https);
+    if (s.https)
+        text.remove_prefix(https.size());
+    auto tcp = tcp_address_of(text);
+    if (!tcp && s.https)
+        tcp = tcp_address_of(std::string(text) + ":443");
+    if (!tcp || tcp->port == 0 || (s.https && tcp->host.find_first_of("/?#@[]") != tcp->host.npos))
+        return std::nullopt;
+    s.address = std::move(*tcp);
+    return s;
 }
 
 bool is_private(server_address const& at) {

@@ -85,14 +85,32 @@ void each_source(key_part const& part, F f) {
 // ---- Upstreams
 
 struct server {
-    server_address address;
-    std::optional<weir::amount> seats;  // at most, concurrent requests
+    server_address address = {};
+    bool https = false;  // its connections are encrypted; not with a unix socket
+    std::optional<weir::amount> seats = {};  // at most, concurrent requests
     // At most, active or idle; empty: from the open-file limit.
-    std::optional<std::int64_t> max_connections;
+    std::optional<std::int64_t> max_connections = {};
     std::int64_t weight = 1;  // its part of the requests, compared with the other servers
     bool backup = false;      // gets requests only while all other servers are down
 
     friend bool operator==(server const&, server const&) = default;
+};
+
+/// `https://name:8443`, or the address of a server without https.
+[[nodiscard]] std::string to_string(server const& s);
+/// Parses `host:port`, `unix:PATH`, `https://host:port` or `https://host` (port 443). Empty if the text is invalid.
+[[nodiscard]] std::optional<server> server_of(std::string_view text);
+
+/// TLS towards the servers of an upstream. The files have the PEM format; a relative path starts at the folder of the
+/// configuration file.
+struct upstream_tls {
+    std::string authorities = {};  // of trusted certificates; empty: the authorities of the system
+    std::string server_name = {};  // in the certificates of all servers; empty: the host of each
+    std::optional<config::certificate> certificate =
+        {};                 // of the proxy, for servers that demand one
+    bool insecure = false;  // any certificate of a server is accepted
+
+    friend bool operator==(upstream_tls const&, upstream_tls const&) = default;
 };
 
 /// A server is down after `fall` failures in a row, and up again after `rise` successes.
@@ -115,6 +133,7 @@ struct upstream {
     // Requests with equal values have the same server; empty: each request has the least busy one.
     std::vector<key_part> hash = {};
     int proxy_protocol = 0;  // the version of the header that begins each connection; 0: none
+    upstream_tls tls = {};   // has an effect if the servers have https, as all of them have or none
 
     friend bool operator==(upstream const&, upstream const&) = default;
 };

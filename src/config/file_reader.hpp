@@ -86,6 +86,7 @@ private:
     [[nodiscard]] bool limits_handshakes(std::string_view name) const;
     [[nodiscard]] std::string_view why_not_for_handshakes(std::string_view name) const;
     void read_upstream(table_reader& t);
+    void read_encryption(table_reader& t, upstream& u);
     void read_hash(table_reader& t, upstream& u);
     void read_store(table_reader& t);
     void read_limit(table_reader& t);

@@ -264,17 +264,11 @@ kind<listen_address> where_to_listen() {
         });
 }
 
-kind<server_address> where_a_server_is() {
-    return of_text<server_address>(
-        "host:port, with a port from 1 to 65535, such as 127.0.0.1:9000 "
-        "or [::1]:9000, or unix:PATH",
-        [](std::string_view found) -> std::optional<server_address> {
-            if (auto path = behind("unix:", found))
-                return unix_address{std::move(*path)};
-            if (auto tcp = tcp_address_of(found); tcp && tcp->port != 0)
-                return std::move(*tcp);
-            return std::nullopt;
-        });
+kind<server> where_a_server_is() {
+    return of_text<server>(
+        "host:port, with a port from 1 to 65535, such as 127.0.0.1:9000 or [::1]:9000, "
+        "https://HOST:PORT, or unix:PATH",
+        server_of);
 }
 
 kind<std::optional<server_address>> where_to_administer() {

@@ -34,7 +34,7 @@ namespace config {
 [[nodiscard]] kind<weir::queue_options> queue();
 [[nodiscard]] kind<failure_mode> mode_of_failure();
 [[nodiscard]] kind<listen_address> where_to_listen();
-[[nodiscard]] kind<server_address> where_a_server_is();
+[[nodiscard]] kind<server> where_a_server_is();
 /// `none` gives an empty value.
 [[nodiscard]] kind<std::optional<server_address>> where_to_administer();
 [[nodiscard]] kind<tool::network> network();

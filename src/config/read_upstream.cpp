@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -12,13 +15,32 @@ namespace config {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+kind<std::string> name_of_server() {
+    constexpr std::size_t longest = 253;
+    auto what = text("a name or an IP address, without a port");
+    what.make = [make = std::move(what.make)](toml::node const& node) {
+        auto name = make(node);
+        if (name &&
+            (name->empty() || name->size() > longest || !std::ranges::all_of(*name, [](char c) {
+                 return c > ' ' && c < 0x7f && c != '*' && c != '/' && c != '[';
+             })))
+            name.reset();
+        return name;
+    };
+    return what;
+}
+
+}  // namespace
+
 void file_reader::read_upstream(table_reader& t) {
     upstream u{.name = name_of(t, "upstream", upstreams_), .servers = {}, .health = {}};
     bool weighted = false;
     // A server is an address, or a table with an address.
     t.tables("server", [&](table_reader& of) {
         server s;
-        of.require("address", s.address, where_a_server_is());
+        of.require("address", s, where_a_server_is());
         of.get("seats", s.seats, number(1, 1'000'000'000));
         of.get("max_connections", s.max_connections, number(1, 1'000'000'000));
         if (s.seats && s.max_connections && *s.max_connections < *s.seats)
@@ -31,11 +53,12 @@ void file_reader::read_upstream(table_reader& t) {
         u.servers.push_back(std::move(s));
     });
     t.list("servers", where_a_server_is(),
-           [&](server_address at, position) { u.servers.push_back({std::move(at), {}, {}}); });
+           [&](server s, position) { u.servers.push_back(std::move(s)); });
     if (!u.servers.empty() && std::ranges::all_of(u.servers, &server::backup))
         t.problem(t.at(), "all servers have `backup`; at least one must have none");
     if (u.servers.empty())
         t.problem(t.at(), "missing `servers` (a list of addresses) or [[upstream.server]]");
+    read_encryption(t, u);
     t.get("resolve", u.resolve, time(0s));
     read_hash(t, u);
     std::int64_t version = 0;
@@ -60,6 +83,39 @@ void file_reader::read_upstream(table_reader& t) {
         u.health = std::move(h);
     });
     made_.upstreams.push_back(std::move(u));
+}
+
+void file_reader::read_encryption(table_reader& t, upstream& u) {
+    auto const encrypted = std::ranges::count_if(u.servers, &server::https);
+    if (encrypted != 0 && encrypted != std::ssize(u.servers))
+        t.problem(t.at(),
+                  "some servers have https:// and some have not; a request may go to any of "
+                  "them, so all need it or none");
+    t.table("tls", [&](table_reader& of) {
+        auto& tls = u.tls;
+        // A relative path starts at the folder of this file.
+        auto const read_path = [&](std::string_view key, std::string& into) {
+            if (of.get(key, into, text("a file")))
+                into = (std::filesystem::path(path_).parent_path() / into).string();
+        };
+        read_path("authorities", tls.authorities);
+        of.get("server_name", tls.server_name, name_of_server());
+        if (of.has("certificate") || of.has("key")) {
+            auto& mine = tls.certificate.emplace();
+            read_path("certificate", mine.certificate);
+            read_path("key", mine.key);
+            for (auto const* const key : {"certificate", "key"})
+                if (!of.has(key))
+                    of.problem(
+                        of.at(),
+                        fmt::format("`certificate` and `key` need each other; missing `{}`", key));
+        }
+        of.get("insecure", tls.insecure, flag());
+        if (tls.insecure && of.has("authorities"))
+            of.problem(of.at("authorities"), "`authorities` and `insecure` exclude each other");
+        if (encrypted == 0 && !u.servers.empty())
+            of.problem(of.at(), "no server has https://");
+    });
 }
 
 void file_reader::read_hash(table_reader& t, upstream& u) {

@@ -38,9 +38,6 @@ std::string value_text(std::string const& s) {
 std::string value_text(listen_address const& a) {
     return tool::quoted(to_string(a));
 }
-std::string value_text(server_address const& a) {
-    return tool::quoted(to_string(a));
-}
 std::string value_text(tool::network const& n) {
     return tool::quoted(tool::to_string(n));
 }
@@ -51,7 +48,7 @@ std::string value_text(status_range const& r) {
     return r.first == r.last ? to_string(r) : tool::quoted(to_string(r));
 }
 std::string value_text(server const& s) {
-    return value_text(s.address);
+    return tool::quoted(to_string(s));
 }
 std::string value_text(forwarded_by value) {
     return tool::quoted(to_string(value));
@@ -185,9 +182,25 @@ void write(writer& w, upstream const& u) {
     // Servers with only an address form a list. If one has more members, each server has a table, in the same order.
     bool plain = true;
     for (auto const& s : u.servers)
-        plain = plain && s == server{s.address, {}, {}};
+        plain = plain && s == server{.address = s.address, .https = s.https};
     if (plain)
         w.member("servers", u.servers);
+    if (auto const& tls = u.tls; tls != upstream_tls()) {
+        std::vector<std::string> members;
+        auto const add = [&](std::string_view key, std::string const& value) {
+            if (!value.empty())
+                members.push_back(fmt::format("{} = {}", key, tool::quoted(value)));
+        };
+        add("authorities", tls.authorities);
+        add("server_name", tls.server_name);
+        if (tls.certificate) {
+            add("certificate", tls.certificate->certificate);
+            add("key", tls.certificate->key);
+        }
+        if (tls.insecure)
+            members.emplace_back("insecure = true");
+        w.line("tls", fmt::format("{{ {} }}", fmt::join(members, ", ")));
+    }
     w.member("resolve", u.resolve, upstream().resolve);
     w.member("proxy_protocol", u.proxy_protocol, 0);
     if (u.hash.size() == 1)
@@ -215,7 +228,7 @@ void write(writer& w, upstream const& u) {
         return;
     for (auto const& s : u.servers) {
         w.table("[upstream.server]");
-        w.line("address", value_text(s.address));
+        w.line("address", value_text(s));
         w.member("seats", s.seats);
         w.member("max_connections", s.max_connections);
         w.member("weight", s.weight, server().weight);

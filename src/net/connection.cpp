@@ -165,7 +165,18 @@ bool connection::has_input() {
 }
 
 bool connection::is_silent() {
-    return net::peek(socket_) == input::none;
+    if (!channel_)
+        return net::peek(socket_) == input::none;
+    constexpr int most_messages = 8;  // of the encryption: a server sends two tickets, or a few
+    char byte;
+    for (int i = 0; i != most_messages; ++i) {
+        auto const before = net::peek(socket_);
+        if (before == input::none && !channel_->has_input())
+            return true;
+        if (before == input::ended || read_some({&byte, 1}).ec != asio::error::would_block)
+            return false;
+    }
+    return false;
 }
 
 void connection::no_delay() {
@@ -218,8 +229,9 @@ bool server_endpoints::replace(list all) {
     return true;
 }
 
-task<std::unique_ptr<connection>> server_endpoints::connect(
-    asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec) {
+task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& context,
+                                                            watchdog& dog, clock::duration limit,
+                                                            opening const& how, error_code& ec) {
     auto const end = clock::now() + limit;
     auto const here = all();
     auto const& all = *here;
@@ -234,6 +246,12 @@ task<std::unique_ptr<connection>> server_endpoints::connect(
             auto const left = static_cast<clock::rep>(all.size() - tried);
             time_limit const share(*one, direction::writing, (end - clock::now()) / left);
             std::tie(ec) = co_await one->connect(all[i]);
+            if (!ec && !how.introduction.empty()) {
+                http::gather const out{how.introduction};
+                ec = co_await one->send(out);
+            }
+            if (!ec && how.encrypt)
+                ec = co_await one->encrypt(how.encrypt);
         }
         if (one->expired(direction::writing))
             ec = asio::error::timed_out;

@@ -15,9 +15,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -105,7 +107,8 @@ public:
     [[nodiscard]] bool is_reset();
     /// Whether there are unread bytes.
     [[nodiscard]] bool has_input();
-    /// Whether there are no unread bytes, and no end of input.
+    /// Whether there are no unread bytes, and no end of input. On an encrypted connection it may consume bytes: then it
+    /// returns false. Messages of the encryption itself, such as a ticket for a session, do not count.
     [[nodiscard]] bool is_silent();
 
     /// Whether a time limit was exceeded. Then the running operations were cancelled. Operations that start while the
@@ -190,6 +193,12 @@ private:
     bool idle_ = false;
 };
 
+/// The begin of a connection to a server, before its first message.
+struct opening {
+    std::string_view introduction = {};  // the first bytes, which are never encrypted
+    std::function<std::unique_ptr<channel>(int descriptor)> encrypt = {};  // empty: no encryption
+};
+
 /// The endpoints of one server. It remembers the endpoint that accepted the last connection. Any thread may use it.
 class server_endpoints {
 public:
@@ -208,11 +217,12 @@ public:
     /// How often `replace` replaced the endpoints.
     [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(); }
 
-    /// Connects to the first endpoint that accepts, starting with the one that accepted the last connection. Each
-    /// attempt gets an equal share of the remaining time of `limit`. Returns null if none accepts, with the last error
-    /// in `ec`.
-    [[nodiscard]] task<std::unique_ptr<connection>> connect(
-        asio::io_context& context, watchdog& dog, clock::duration limit, error_code& ec);
+    /// Connects to the first endpoint that accepts, starting with the one that accepted the last connection. An endpoint
+    /// accepts when the steps of `how` have succeeded. Each attempt gets an equal share of the remaining time of `limit`.
+    /// Returns null if none accepts, with the last error in `ec`.
+    [[nodiscard]] task<std::unique_ptr<connection>> connect(asio::io_context& context,
+                                                            watchdog& dog, clock::duration limit,
+                                                            opening const& how, error_code& ec);
 
 private:
     mutable std::mutex mutex_;

@@ -17,6 +17,10 @@ struct row {
 constexpr std::array table{
     row{failure::none, side_at_fault::nobody, {}},
     row{failure::unreachable, side_at_fault::upstream, {502, "cannot connect to the upstream"}},
+    row{failure::untrusted,
+        side_at_fault::upstream,
+        {502, "the upstream's certificate is not accepted"}},
+    row{failure::tls_failed, side_at_fault::upstream, {502, "TLS to the upstream failed"}},
     row{failure::silent,
         side_at_fault::upstream,
         {502, "the upstream closed the connection without a response"}},

@@ -15,6 +15,8 @@ enum class failure : std::uint8_t {
     none,
     // The upstream:
     unreachable,      // no server accepts a connection
+    untrusted,        // its certificate is not accepted
+    tls_failed,       // another error of TLS
     silent,           // it closed the connection before the end of a response's head
     too_slow,         // it did not accept a connection or did not respond in time
     header_too_long,  // of the response

@@ -61,15 +61,15 @@ net::task<> health_checks::look_after(std::shared_ptr<one> check) {
 net::task<bool> health_checks::one::is_good() {
     auto const timeout = of->configuration().health->timeout;
     auto const began = net::clock::now();
+    auto const version = of->configuration().proxy_protocol;
+    auto const header = version != 0 ? net::make_own_introduction(version) : std::string();
+    auto const inner =
+        of->configuration().health->path ? tls::inner_protocol::http : tls::inner_protocol::other;
+    auto const how = server->opening_for(inner, header);
     net::error_code ec;
-    auto const connection = co_await server->endpoints().connect(context, dog, timeout, ec);
-    if (auto const version = of->configuration().proxy_protocol; connection && version != 0) {
-        auto const header = net::make_own_introduction(version);
-        http::gather const out{header};
-        net::time_limit const sending(*connection, net::direction::writing, timeout);
-        if (co_await connection->send(out))
-            co_return false;
-    }
+    auto const connection = co_await server->endpoints().connect(context, dog, timeout, how, ec);
+    if (!connection)
+        of->report(*server, ec);
     if (!connection || !of->configuration().health->path)
         co_return connection != nullptr;
     co_return co_await answers_well(*connection, timeout - (net::clock::now() - began));
@@ -91,6 +91,7 @@ net::task<bool> health_checks::one::answers_well(net::connection& connection,
     constexpr std::size_t enough = sizeof "HTTP/1.1 200" - 1;
     while (answer.size() < enough) {
         auto const [ec, n] = co_await connection.receive(room);
+        of->report(*server, ec);  // such as: the server demands a certificate
         if (ec)
             co_return false;
         answer.append(room.data(), n);

@@ -6,6 +6,7 @@
 #include "config/tcp.hpp"
 #include "config/write.hpp"
 #include "demo.hpp"
+#include "encryption.hpp"
 #include "net/resolve.hpp"
 #include "options.hpp"
 #include "server.hpp"
@@ -170,7 +171,7 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
     std::vector<std::string> to;
     for (auto const& u : c.upstreams)
         for (auto const& s : u.servers)
-            to.push_back(to_string(s.address));
+            to.push_back(to_string(s));
     auto const limits = limits_in_use(c);
     auto const bandwidths = bandwidths_in_use(c);
     auto in_force = !limits.empty() ? text_of(limits) + exception_of(c) : std::string();
@@ -196,7 +197,10 @@ std::vector<std::string> check(config::configuration const& c) {
     for (auto const& e : c.stores)
         static_cast<void>(
             make_store(context.get_executor(), fmt::format("store `{}`: `url`", e.name), e.url));
+    for (auto const& u : c.upstreams)
+        static_cast<void>(encryptions_of(u));
     auto warnings = c.warnings;
+    std::ranges::copy(warnings_of_encryptions(c), std::back_inserter(warnings));
     auto const more = read_certificates(c, nullptr).warnings(std::chrono::system_clock::now());
     warnings.insert(warnings.end(), more.begin(), more.end());
     return warnings;

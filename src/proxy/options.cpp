@@ -92,6 +92,15 @@ std::string address(std::string const& option, std::string_view value, std::int6
     return std::string(value);
 }
 
+std::string server(std::string const& option, std::string_view value) {
+    auto const https = value.starts_with("https://");
+    if (!https)
+        return address(option, value, 1);
+    if (!config::server_of(value))
+        reject(option, value, "https:// and host:port, such as https://api.internal:8443");
+    return std::string(value);
+}
+
 void set_admin(config::admin_options& a, std::string const& option, std::string_view value) {
     a.is_named = true;
     a.address.reset();
@@ -201,8 +210,8 @@ command_line::command_line(command& c, options& o) {
     add_flag("--strict", c.strict, "with --check: exit with 1 if a setting has no effect");
     add_flag("--reload", reload, "make the running proxy reload FILE and exit (requires --config)");
     add_flag("--print-config", print, "print the options as a configuration file and exit");
-    add("--upstream", "HOST:PORT", "the service to protect",
-        [&o](auto& n, auto& v) { o.upstream = address(n, v, 1); });
+    add("--upstream", "HOST:PORT", "the service to protect; https://HOST:PORT encrypts",
+        [&o](auto& n, auto& v) { o.upstream = server(n, v); });
     add_flag("--demo", c.demo, "start a built-in demo backend");
     add_flag("--tls", c.tls, "with --demo: serve https, with a certificate made for this run");
     add("--listen", "HOST:PORT", "address to accept clients on (127.0.0.1:8080)",
@@ -343,7 +352,7 @@ void complete(command& c, options const& o) {
     all.listeners.push_back({*config::tcp_address_of(o.listen)});
     config::upstream to{.name = c.demo ? "demo" : "upstream", .servers = {{}}, .health = {}};
     if (!c.demo)
-        to.servers[0].address = *config::tcp_address_of(o.upstream);
+        to.servers[0] = *config::server_of(o.upstream);
     // At most one connection per seat, of all threads together. So an upstream suffices that has one worker per seat
     // and serves one connection per worker: no connection waits for a worker that has an idle one.
     if (o.seats)

@@ -92,6 +92,8 @@ plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_sh
                        std::shared_ptr<plan const> before)
     : executor_(ex), configuration_(std::move(c)), files_(files), before_(std::move(before)) {
     find_servers();
+    for (auto const& u : configuration_.upstreams)
+        encryptions_.push_back(encryptions_of(u));
     find_stores();
     certificates_ = read_certificates(configuration_, before_ ? &before_->certificates : nullptr);
     find_limits();
@@ -283,6 +285,7 @@ std::shared_ptr<upstream> plan_maker::make_upstream_of(std::size_t i) const {
     auto const& c = configuration_.upstreams[i];
     for (std::size_t j = 0; j != c.servers.size(); ++j) {
         auto const& s = c.servers[j];
+        servers_[i][j]->encrypt_by(encryptions_[i][j]);
         servers_[i][j]->configure(s, s.max_connections.value_or(s.seats.value_or(files_.upstream)));
     }
     auto const old = before_ ? find_name(before_->upstreams, c.name) : nullptr;

@@ -3,6 +3,7 @@
 #include "bandwidth.hpp"
 #include "certificates.hpp"
 #include "config/configuration.hpp"
+#include "encryption.hpp"
 #include "file_shares.hpp"
 #include "limit.hpp"
 #include "net/asio.hpp"
@@ -116,6 +117,7 @@ private:
         std::vector<net::endpoint> to;
     };
     std::vector<moved_server> moved_;
+    std::vector<server_encryptions> encryptions_;  // of each upstream
     std::map<std::string, store> stores_;
     certificates_of_listeners certificates_;
     std::vector<std::shared_ptr<limit>> limits_;

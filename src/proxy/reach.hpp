@@ -20,22 +20,32 @@ struct reached {
     bool lacks_seat = false;  // a server that was not tried may have a free seat later
 };
 
+/// Why no connection could be opened.
+[[nodiscard]] inline failure failure_of_opening(net::error_code const& ec) noexcept {
+    return ec == asio::error::timed_out ? failure::too_slow
+           : tls::is_of_certificate(ec) ? failure::untrusted
+           : tls::is_of_tls(ec)         ? failure::tls_failed
+                                        : failure::unreachable;
+}
+
 /// Connects to the server of `at`, or to other servers if that fails, each within `limit`. A connection with the key
 /// `key` has the servers in the order of their ranks for it. Tries no further server once `over()` is true.
 template <class Over>
 net::task<reached> reach(upstream& to, upstream_pool& pool, upstream::visit at,
-                         std::optional<std::uint64_t> key, net::clock::duration limit, Over over) {
+                         std::optional<std::uint64_t> key, connection_use const& use,
+                         net::clock::duration limit, Over over) {
     boost::container::small_vector<upstream_server const*, 4> tried;
     reached r{.at = std::move(at), .connection = {}, .why = failure::unreachable};
     while (r.at && !over()) {
         net::error_code ec;
-        r.connection = co_await pool.open(r.at.server(), limit, ec);
+        r.connection = co_await pool.open(r.at.server(), use, limit, ec);
         to.note(r.at.server(), bool(r.connection));
         if (r.connection) {
             r.why = failure::none;
             co_return r;
         }
-        r.why = ec == asio::error::timed_out ? failure::too_slow : failure::unreachable;
+        to.report(r.at.server(), ec);
+        r.why = failure_of_opening(ec);
         tried.push_back(&r.at.server());
         r.at = {};
         if (to.has_choice())

@@ -102,8 +102,9 @@ relayed relay::end() const noexcept {
 // Connects to the chosen server, or to another one if that fails: nothing was sent yet.
 net::task<bool> relay::connect() {
     auto const is_over = [this] { return over(); };
+    connection_use const use;
     auto r = co_await reach(
-        *route_.to, shared_.upstreams, std::move(at_), key_, limits_.upstream, is_over);
+        *route_.to, shared_.upstreams, std::move(at_), key_, use, limits_.upstream, is_over);
     at_ = std::move(r.at);
     upstream_ = std::move(r.connection);
     if (upstream_)

@@ -60,10 +60,13 @@ net::task<bool> relay::read_answer_head() {
         }
         if (!end && !back.empty())
             end = net::clock::now() + limits_.upstream;
-        if (co_await receive_answer(end)) {
+        if (auto const ec = co_await receive_answer(end)) {
             bool const late = upstream_->expired(net::direction::reading) ||
                               upstream_->expired(net::direction::writing);
-            fail(late ? failure::too_slow : failure::silent);
+            route_.to->report(*server_, ec);  // such as: the server demands a certificate
+            fail(late                 ? failure::too_slow
+                 : tls::is_of_tls(ec) ? failure::tls_failed
+                                      : failure::silent);
             co_return false;
         }
     }

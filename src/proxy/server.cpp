@@ -1,5 +1,6 @@
 #include "server.hpp"
 
+#include "encryption.hpp"
 #include "net/resolve.hpp"
 #include "prepare.hpp"
 #include "session.hpp"
@@ -20,9 +21,11 @@ namespace proxy {
 
 namespace {
 
-// Reports settings without effect.
+// Reports settings that may be a mistake.
 void warn_of(plan const& p) {
     for (auto const& line : p.configuration.warnings)
+        tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
+    for (auto const& line : warnings_of_encryptions(p.configuration))
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
     for (auto const& line : p.certificates.warnings(std::chrono::system_clock::now()))
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));

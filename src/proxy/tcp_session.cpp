@@ -67,7 +67,6 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
                 end.server = &reached.at.server();
                 if (!me.buffers_)
                     me.buffers_ = me.shared_.spaces.take_buffers();
-                co_await me.introduce(*reached.connection);
                 auto& counts = *to.counts;
                 tcp_counter::counted const active(counts.active);
                 auto const up = transfer::start(to.bandwidth.up, entered.who);
@@ -136,9 +135,12 @@ net::task<reached> tcp_session::connect(entry& entered) {
     auto const key = upstream.key_of(entered.who);
     auto const is_gone = [this] { return client_.other_side() == net::presence::gone; };
     std::optional<weir::duration> waited;  // before the last attempt
+    auto const version = upstream.configuration().proxy_protocol;
+    auto const header = version != 0 ? net::make_introduction(version, ends_) : std::string();
+    connection_use const use{.inner = tls::inner_protocol::other, .introduction = header};
     for (;;) {
         auto at = upstream.choose({}, key);
-        auto r = co_await reach(upstream, shared_.for_relays.upstreams, std::move(at), key,
+        auto r = co_await reach(upstream, shared_.for_relays.upstreams, std::move(at), key, use,
                                 configuration().timeouts.upstream, is_gone);
         if (!r.connection && is_gone())
             r.why = failure::client_gone;
@@ -152,16 +154,6 @@ net::task<reached> tcp_session::connect(entry& entered) {
         if (entered.status != 0)
             co_return r;
     }
-}
-
-// If this fails, the tunnel ends at once.
-net::task<> tcp_session::introduce(net::connection& server) const {
-    auto const version = to().to->configuration().proxy_protocol;
-    if (version == 0)
-        co_return;
-    auto const header = net::make_introduction(version, ends_);
-    http::gather const out{header};
-    (void)co_await server.send(out);
 }
 
 net::task<> tcp_session::refuse() {

@@ -60,7 +60,6 @@ private:
     net::task<bool> be_introduced();
     net::task<> wait(entry& entered);
     net::task<reached> connect(entry& entered);
-    net::task<> introduce(net::connection& server) const;
     net::task<> refuse();
     void record(conclusion const& end) const;
 

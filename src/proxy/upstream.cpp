@@ -17,6 +17,26 @@ namespace proxy {
 upstream_server::upstream_server(config::server const& c, std::vector<net::endpoint> at)
     : address_(c.address), name_(to_string(address_)), endpoints_(std::move(at)) {}
 
+void upstream_server::encrypt_by(std::shared_ptr<tls::client const> how) {
+    std::lock_guard const lock(encryption_mutex_);
+    bool const same = how && encryption_ ? how->is_like(*encryption_) : how == encryption_;
+    if (same)
+        return;
+    encryption_ = std::move(how);
+    ++encryption_version_;
+}
+
+net::opening upstream_server::opening_for(tls::inner_protocol inner,
+                                          std::string_view introduction) const {
+    net::opening how{.introduction = introduction, .encrypt = {}};
+    std::lock_guard const lock(encryption_mutex_);
+    if (encryption_)
+        how.encrypt = [by = encryption_, inner](int descriptor) {
+            return by->connect(descriptor, inner);
+        };
+    return how;
+}
+
 bool upstream_server::try_take() noexcept {
     auto n = busy_.load();
     while (n < seats_.load())
@@ -267,6 +287,23 @@ void upstream::note_check(upstream_server& server, bool good) {
         note_change(server, false);
 }
 
+void upstream::report(upstream_server& server, net::error_code const& ec) const {
+    if (!tls::is_of_tls(ec))
+        return;
+    {
+        auto const now = net::clock::now();
+        std::lock_guard const lock(server.trouble_mutex_);
+        auto const silence =
+            ec == server.trouble_ ? std::chrono::seconds(60) : std::chrono::seconds(1);
+        if (server.trouble_ && now - server.trouble_said_ < silence)
+            return;
+        server.trouble_ = ec;
+        server.trouble_said_ = now;
+    }
+    tool::say(tool::level::warning, fmt::format("weir-proxy: upstream {}: server {}: TLS: {}\n",
+                                                configuration_.name, server.name(), ec.message()));
+}
+
 void upstream::fail(upstream_server& server) {
     if (++server.failures_ >= configuration_.health->fall && !server.down_.exchange(true))
         note_change(server, true);
@@ -376,7 +413,8 @@ upstream_connection upstream_pool::take_from_another(upstream_server& server) {
 }
 
 net::task<upstream_connection> upstream_pool::open(
-    upstream_server& server, net::clock::duration limit, net::error_code& ec) {
+    upstream_server& server, connection_use const& use, net::clock::duration limit,
+    net::error_code& ec) {
     auto const end = net::clock::now() + limit;
     place mine(server);
     if (!mine) {
@@ -393,8 +431,9 @@ net::task<upstream_connection> upstream_pool::open(
         ec = asio::error::timed_out;
         co_return upstream_connection();
     }
-    auto const version = server.endpoints_.version();
-    auto one = co_await server.endpoints_.connect(context_, dog_, left, ec);
+    auto const version = server.version();
+    auto const how = server.opening_for(use.inner, use.introduction);
+    auto one = co_await server.endpoints_.connect(context_, dog_, left, how, ec);
     if (!one)
         co_return upstream_connection();
     one->no_delay();
@@ -442,14 +481,20 @@ void upstream_pool::await_end(kept& k) {
     k.awaits_end = true;
     k.one->when_readable([this, number = k.number](net::error_code ec) {
         if (!ec)
-            drop(number);
+            note_input(number);
     });
 }
 
-// The connection ended, or sent bytes without a request.
-void upstream_pool::drop(std::uint64_t number) {
+// The connection ended, sent bytes without a request, or got messages of its encryption, such as tickets.
+void upstream_pool::note_input(std::uint64_t number) {
     std::lock_guard const lock(mutex_);
-    std::erase_if(kept_, [number](kept const& k) { return k.number == number; });
+    auto const found = std::ranges::find(kept_, number, &kept::number);
+    if (found == kept_.end())
+        return;
+    if (found->one->is_silent())
+        await_end(*found);
+    else
+        kept_.erase(found);
 }
 
 }  // namespace proxy

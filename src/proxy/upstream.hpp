@@ -11,6 +11,7 @@
 #include "net/connection.hpp"
 #include "net/watchdog.hpp"
 #include "request_info.hpp"
+#include "tls/client.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -23,6 +24,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,17 @@ public:
     /// The address as configured. It is the Host of requests without one.
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
     [[nodiscard]] net::server_endpoints& endpoints() noexcept { return endpoints_; }
+
+    /// Encrypts new connections by `how`; null: they are not encrypted. Connections of before are outdated, unless it is
+    /// like the one of before.
+    void encrypt_by(std::shared_ptr<tls::client const> how);
+    /// The begin of a connection. The result refers to `introduction`.
+    [[nodiscard]] net::opening opening_for(tls::inner_protocol inner,
+                                           std::string_view introduction) const;
+    /// How often its endpoints or its encryption changed.
+    [[nodiscard]] std::uint64_t version() const noexcept {
+        return endpoints_.version() + encryption_version_.load();
+    }
 
     /// Counts a response. `took` is the time from the request to the head of the response. Thread-safe.
     void note_answer(unsigned status, net::clock::duration took) noexcept {
@@ -91,6 +104,9 @@ private:
     config::server_address const address_;
     std::string const name_;
     net::server_endpoints endpoints_;
+    mutable std::mutex encryption_mutex_;
+    std::shared_ptr<tls::client const> encryption_;  // protected by `encryption_mutex_`
+    std::atomic<std::uint64_t> encryption_version_ = 0;
     std::atomic<weir::amount> seats_ = no_limit;
     std::atomic<weir::amount> busy_ = 0;
     std::atomic<std::int64_t> most_ = 0;
@@ -104,6 +120,10 @@ private:
     std::atomic<std::uint64_t> pause_ =
         0;  // the number of its pause after a failed connection; 0 without one
     std::atomic<std::uint64_t> connect_failures_ = 0;
+    std::mutex trouble_mutex_;
+    net::error_code
+        trouble_;  // the last error of TLS that was reported; protected by `trouble_mutex_`
+    net::clock::time_point trouble_said_;  // when; likewise
     latency_counter responses_;
     std::atomic<std::uint64_t> error_responses_ = 0;
     std::atomic<bool> leaves_ = false;
@@ -186,6 +206,8 @@ public:
     void note(upstream_server& server, bool reached);
     /// Records the result of a health check.
     void note_check(upstream_server& server, bool good);
+    /// Reports an error of TLS at a server. A repeated error is reported once per minute, and any error once per second.
+    void report(upstream_server& server, net::error_code const& ec) const;
 
 private:
     struct common_seats {
@@ -273,7 +295,7 @@ private:
 class upstream_connection {
 public:
     upstream_connection() = default;
-    /// `version` is the version of the server's endpoints before the connection was opened.
+    /// `version` is the version of the server before the connection was opened.
     upstream_connection(place p, std::unique_ptr<net::connection> c, std::uint64_t version) noexcept
         : place_(std::move(p)), connection_(std::move(c)), version_(version) {}
     upstream_connection(upstream_connection&&) noexcept = default;
@@ -298,14 +320,18 @@ public:
 
 private:
     friend class upstream_pool;
-    // Whether the server's endpoints are others than when the connection was opened.
-    [[nodiscard]] bool is_outdated() const noexcept {
-        return place_.of()->endpoints().version() != version_;
-    }
+    // Whether the server's endpoints or its encryption are others than when the connection was opened.
+    [[nodiscard]] bool is_outdated() const noexcept { return place_.of()->version() != version_; }
 
     place place_;
     std::unique_ptr<net::connection> connection_;
     std::uint64_t version_ = 0;
+};
+
+/// The use of a new connection.
+struct connection_use {
+    tls::inner_protocol inner = tls::inner_protocol::http;
+    std::string_view introduction = {};  // the first bytes, which are never encrypted
 };
 
 /// The connections to servers that one thread keeps for its next requests. It closes a connection that the server ends.
@@ -323,10 +349,11 @@ public:
 
     /// Opens a new connection. If it cannot within `limit`, it returns an empty one, with the reason in `ec`.
     [[nodiscard]] net::task<upstream_connection> open(
-        upstream_server& server, net::clock::duration limit, net::error_code& ec);
+        upstream_server& server, connection_use const& use, net::clock::duration limit,
+        net::error_code& ec);
 
     /// Keeps a connection for `how_long`. Closes it instead if the pool is full or closed, if a request waits for a place
-    /// at the server, or if the server has other addresses now.
+    /// at the server, or if the server has other addresses or another encryption now.
     void keep(upstream_connection one, net::clock::duration how_long);
 
     /// Closes all kept connections, and keeps none from now on. Call it on its thread.
@@ -346,7 +373,7 @@ private:
     void abort() override {}
 
     void await_end(kept& k);
-    void drop(std::uint64_t number);
+    void note_input(std::uint64_t number);
     [[nodiscard]] upstream_connection take_for(upstream_pool& user, upstream_server& server);
     [[nodiscard]] upstream_connection take_from_another(upstream_server& server);
 

@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace tls {
@@ -64,36 +66,6 @@ private:
     std::size_t offset_ = 0;
 };
 
-net::error_code error_of(unsigned long code) {
-    if (ERR_GET_LIB(code) != ERR_LIB_SSL)
-        return failure::other;
-    switch (auto const reason = ERR_GET_REASON(code)) {
-        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
-            return asio::error::connection_reset;
-        case SSL_R_HTTP_REQUEST:
-        case SSL_R_HTTPS_PROXY_REQUEST:
-        case SSL_R_WRONG_VERSION_NUMBER:
-            return failure::not_tls;
-        case SSL_R_CALLBACK_FAILED:
-            return failure::unknown_name;
-        case SSL_R_UNSUPPORTED_PROTOCOL:
-        case SSL_R_VERSION_TOO_LOW:
-            return failure::no_common_version;
-        case SSL_R_NO_SHARED_CIPHER:
-        case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
-        case SSL_R_NO_SHARED_GROUPS:
-        case SSL_R_NO_SUITABLE_KEY_SHARE:
-        case SSL_R_NO_APPLICATION_PROTOCOL:
-            return failure::no_common_cipher;
-        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-            return failure::no_certificate;
-        case SSL_R_CERTIFICATE_VERIFY_FAILED:
-            return failure::bad_certificate;
-        default:
-            return reason > SSL_AD_REASON_OFFSET ? failure::rejected : failure::other;
-    }
-}
-
 class tls_category final : public boost::system::error_category {
 public:
     [[nodiscard]] char const* name() const noexcept override { return "tls"; }
@@ -127,10 +99,56 @@ boost::system::error_category const& category() noexcept {
     return one;
 }
 
-engine::engine(std::shared_ptr<context const> of, ssl_ptr ssl, int descriptor)
+context_ptr engine::make_context(SSL_METHOD const* side) {
+    // Of TLS 1.2. For TLS 1.3, OpenSSL has its own list.
+    constexpr char const* ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
+    context_ptr made(SSL_CTX_new(side));
+    auto* const c = made.get();
+    if (!c || SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1 ||
+        SSL_CTX_set_cipher_list(c, ciphers) != 1)
+        throw std::runtime_error("cannot start OpenSSL: " + take_reason());
+    SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    // Otherwise a peer that sends records without data as fast as it can would occupy the thread.
+    SSL_CTX_clear_mode(c, SSL_MODE_AUTO_RETRY);
+    SSL_CTX_set_read_ahead(c, 1);  // otherwise each record takes two system calls
+    return made;
+}
+
+engine::engine(std::shared_ptr<void const> of, ssl_ptr ssl, int descriptor)
     : of_(std::move(of)), ssl_(std::move(ssl)) {
     SSL_set_fd(ssl_.get(), descriptor);
-    SSL_set_accept_state(ssl_.get());
+}
+
+net::error_code engine::error_of(unsigned long code) const {
+    if (ERR_GET_LIB(code) != ERR_LIB_SSL)
+        return failure::other;
+    switch (auto const reason = ERR_GET_REASON(code)) {
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+            return asio::error::connection_reset;
+        case SSL_R_HTTP_REQUEST:
+        case SSL_R_HTTPS_PROXY_REQUEST:
+        case SSL_R_WRONG_VERSION_NUMBER:
+            return failure::not_tls;
+        case SSL_R_CALLBACK_FAILED:
+            return failure::unknown_name;
+        case SSL_R_UNSUPPORTED_PROTOCOL:
+        case SSL_R_VERSION_TOO_LOW:
+            return failure::no_common_version;
+        case SSL_R_NO_SHARED_CIPHER:
+        case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+        case SSL_R_NO_SHARED_GROUPS:
+        case SSL_R_NO_SUITABLE_KEY_SHARE:
+        case SSL_R_NO_APPLICATION_PROTOCOL:
+            return failure::no_common_cipher;
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            return failure::no_certificate;
+        case SSL_R_CERTIFICATE_VERIFY_FAILED:
+            return failure::bad_certificate;
+        default:
+            return reason > SSL_AD_REASON_OFFSET ? failure::rejected : failure::other;
+    }
 }
 
 // The result of a call that did not succeed.
@@ -143,8 +161,9 @@ engine::result engine::failed() {
         case SSL_ERROR_ZERO_RETURN:
             return {.ec = asio::error::eof};
         case SSL_ERROR_SYSCALL: {
-            is_broken_ = true;
             int const why = errno;
+            is_deaf_ = SSL_want_write(ssl_.get()) != 0;
+            is_broken_ = !is_deaf_;
             ERR_clear_error();
             if (why == 0)
                 return {.ec = asio::error::connection_reset};
@@ -195,7 +214,7 @@ engine::result engine::read(std::span<char> into) {
 
 engine::result engine::write(http::gather const& what) {
     thread_local std::array<char, record_size> room;
-    if (is_broken_)
+    if (is_broken_ || is_deaf_)
         return {.ec = asio::error::connection_reset};
     source from(what);
     result r;
@@ -237,7 +256,7 @@ bool engine::has_input() const {
 
 // It does not wait for the announcement of the other side.
 engine::result engine::end_output() {
-    if (is_broken_ || SSL_in_init(ssl_.get()) != 0)
+    if (is_broken_ || is_deaf_ || SSL_in_init(ssl_.get()) != 0)
         return {.ec = asio::error::connection_reset};
     ERR_clear_error();
     errno = 0;

@@ -21,9 +21,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of TLS 1.2. For TLS 1.3, OpenSSL has its own list.
-constexpr char const* ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
-
 // A shorter time than that for which the keys of tickets are valid.
 constexpr std::chrono::seconds session_life = 2h;
 
@@ -31,19 +28,10 @@ constexpr std::chrono::seconds session_life = 2h;
 constexpr std::array<std::string_view, 2> protocols{"http/1.1", "http/1.0"};
 
 context_ptr make_server_context() {
-    context_ptr made(SSL_CTX_new(TLS_server_method()));
+    auto made = engine::make_context(TLS_server_method());
     auto* const c = made.get();
-    if (!c || SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1 ||
-        SSL_CTX_set_cipher_list(c, ciphers) != 1)
-        throw std::runtime_error("cannot start OpenSSL: " + take_reason());
     // Early data is off by default: an attacker could repeat it, and with it a request that counts against limits.
-    SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                               SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    // Otherwise a client that sends records without data as fast as it can would occupy the thread.
-    SSL_CTX_clear_mode(c, SSL_MODE_AUTO_RETRY);
-    SSL_CTX_set_read_ahead(c, 1);  // otherwise each record takes two system calls
+    SSL_CTX_set_options(c, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);  // the tickets have the sessions
     SSL_CTX_set_timeout(c, std::chrono::seconds(session_life).count());
     return made;
@@ -105,6 +93,7 @@ std::unique_ptr<net::channel> server_context::accept(int descriptor) const {
     ssl_ptr ssl(SSL_new(context_.get()));
     if (!ssl)
         throw std::bad_alloc();
+    SSL_set_accept_state(ssl.get());
     return std::make_unique<engine>(shared_from_this(), std::move(ssl), descriptor);
 }
 

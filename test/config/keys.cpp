@@ -56,6 +56,11 @@ constexpr place upstream_of_two{
 constexpr place health{
     "upstream `shop` health: ",
     "[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:9000\"\n[upstream.health]\n"};
+constexpr place encrypted{
+    "upstream `shop`: ", "[[upstream]]\nname = \"shop\"\nservers = \"https://a:1\"\n"};
+constexpr place tls_to_servers{
+    "upstream `shop` tls: ",
+    "[[upstream]]\nname = \"shop\"\nservers = \"https://a:1\"\n[upstream.tls]\n"};
 constexpr place limit{"limit `a`: ", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\n", shop};
 constexpr place keyed{"limit `a`", "[[limit]]\nname = \"a\"\nrule = \"100/1s\"\nkey = \"client\"\n",
                       shop};
@@ -251,9 +256,39 @@ std::vector<row> const& rows() {
          "no [[route]] has `check = true`, so each check would get 404"},
         {upstream,
          "servers",
-         {"[\"a:1\"]", "[\"a:65535\", \"[::1]:9\", \"unix:/a\"]"},
-         {"\"a:0\"", "\"a:65536\"", "\"a\"", "\"systemd:a\"", "\"unix:\"", "5"},
+         {"[\"a:1\"]", "[\"a:65535\", \"[::1]:9\", \"unix:/a\"]",
+          "[\"https://a:1\", \"https://a.b\", \"https://[::1]\", \"https://[::1]:9\"]"},
+         {"\"a:0\"", "\"a:65536\"", "\"a\"", "\"systemd:a\"", "\"unix:\"", "5", "\"https://\"",
+          "\"https://a:0\"", "\"https://a:65536\"", "\"https://a/\"", "\"https://a/b:9\"",
+          "\"https://b@a\"", "\"https://a?b\"", "\"https://a#b\"", "\"https://unix:/a\""},
          "host:port, with a port from 1 to 65535"},
+        {upstream,
+         "servers",
+         {},
+         {"[\"a:1\", \"https://a:2\"]", "[\"https://a:2\", \"unix:/a\"]"},
+         "some servers have https:// and some have not"},
+        {encrypted, "tls", {"{ insecure = true }"}, {"5", "[{ }]"}, "a table"},
+        {{"upstream `shop` tls: ", upstream_of_two.before},
+         "tls",
+         {},
+         {"{ }", "{ insecure = true }"},
+         "no server has https://"},
+        {tls_to_servers, "authorities", {"\"/a\""}, {"\"\"", "5"}, "a file"},
+        {tls_to_servers,
+         "server_name",
+         {"\"a.example\"", "\"127.0.0.1\"", "\"::1\""},
+         {"\"\"", "\"a b\"", "\"*.a\"", "\"a/b\"", "\"[::1]\"", "5"},
+         "a name or an IP address, without a port"},
+        {tls_to_servers, "key = \"/k\"\ncertificate", {"\"/a\""}, {"\"\"", "5"}, "a file"},
+        {tls_to_servers, "certificate = \"/c\"\nkey", {"\"/a\""}, {"\"\"", "5"}, "a file"},
+        {tls_to_servers, "certificate", {}, {"\"/a\""}, "missing `key`"},
+        {tls_to_servers, "key", {}, {"\"/a\""}, "missing `certificate`"},
+        {tls_to_servers, "insecure", {"true"}, {"1"}, a_flag},
+        {tls_to_servers,
+         "insecure = true\nauthorities",
+         {},
+         {"\"/a\""},
+         "`authorities` and `insecure` exclude each other"},
         {server,
          "seats",
          {"1", "1000000000"},

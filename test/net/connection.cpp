@@ -109,7 +109,8 @@ struct several_ports {
         net::error_code outcome;
         bool done = false;
         auto const attempt = [&]() -> net::task<> {
-            auto const one = co_await to.connect(context, dog, limit, outcome);
+            net::opening const plain;
+            auto const one = co_await to.connect(context, dog, limit, plain, outcome);
             BOOST_TEST((one == nullptr) == bool(outcome));
             done = true;
         };

@@ -27,6 +27,8 @@ struct expected {
 };
 constexpr std::array failures{
     expected{failure::unreachable, 502, false},
+    expected{failure::untrusted, 502, false},
+    expected{failure::tls_failed, 502, false},
     expected{failure::silent, 502, false},
     expected{failure::too_slow, 504, false},
     expected{failure::header_too_long, 502, false},

@@ -19,6 +19,7 @@ import time
 import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import authority
 from ports import reserve
 
 OVER_TLS = bool(os.environ.get("WEIR_OVER_TLS"))
@@ -27,6 +28,12 @@ if OVER_TLS:
     import over_tls
 PROXY = os.environ.get("WEIR_PROXY", "build/release/src/weir-proxy")
 KEEPS_MEMORY = bool(os.environ.get("WEIR_SANITIZED"))  # memory use does not show freed memory
+# With this variable, the usual upstream uses TLS: a test of the framing over TLS too.
+ENCRYPTED = None
+if os.environ.get("WEIR_TLS_UPSTREAM"):
+    ENCRYPTED = authority.Authority()
+    ENCRYPTED.issue("upstream", "IP:127.0.0.1")
+    os.environ["SSL_CERT_FILE"] = ENCRYPTED.file  # the authorities of the system, for the proxies
 PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
 
 Request = collections.namedtuple("Request", "method target version fields body came")
@@ -257,6 +264,8 @@ class Upstream:
     the connection continues. After `close`, the port rejects connections until another upstream opens it: a proxy that
     still sends requests there reaches no other program."""
 
+    context = ENCRYPTED and ENCRYPTED.server("upstream")  # of TLS; none: the connections are not encrypted
+
     def __init__(self, port=0):
         self.requests = []
         self.script = {}
@@ -277,6 +286,11 @@ class Upstream:
                 threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
 
     def serve(self, sock):
+        if self.context:
+            try:
+                sock = authority.accepted(self.context, sock)
+            except OSError:
+                return
         reader = Reader(sock)
         used = False
         with sock, contextlib.suppress(EOFError, OSError):
@@ -483,7 +497,7 @@ class ProxyTest(unittest.TestCase):
         return reservation.getsockname()[1]
 
     def start(self, *options, **how):
-        proxy = Proxy("--upstream", f"127.0.0.1:{self.upstream.port}", *options, **how)
+        proxy = Proxy("--upstream", self.filled("UPSTREAM"), *options, **how)
         self.addCleanup(self.finish, proxy)
         return proxy
 
@@ -494,7 +508,7 @@ class ProxyTest(unittest.TestCase):
         return proxy
 
     def filled(self, config):
-        return config.replace("UPSTREAM", f"127.0.0.1:{self.upstream.port}")
+        return config.replace("UPSTREAM", f"{'https://' if ENCRYPTED else ''}127.0.0.1:{self.upstream.port}")
 
     def finish(self, proxy):
         report = proxy.stop()
