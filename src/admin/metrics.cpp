@@ -136,13 +136,13 @@ void add_bandwidths(weir::metrics_writer& out, state const& s) {
 void add_tcp(weir::metrics_writer& out, state const& s) {
     auto const each = [&](auto value) {
         for (auto const& t : s.tcp)
-            out.add(value(t), {{"listener", t.name}});
+            out.add(value(t), {{"listener", t.name}, {"sni", t.sni}});
     };
     out.family("weir_tcp_connections_total",
                "Ended connections of listeners with `tcp`, by result.", metric::counter);
     for (auto const& t : s.tcp)
         for (std::size_t i = 0; i != t.results.size(); ++i)
-            out.add(t.ended[i], {{"listener", t.name}, {"result", t.results[i]}});
+            out.add(t.ended[i], {{"listener", t.name}, {"sni", t.sni}, {"result", t.results[i]}});
     out.family("weir_tcp_connections_active", "Connections to a server.", metric::gauge);
     each([](tcp_state const& t) { return t.active; });
     out.family("weir_tcp_connections_waiting", "Connections in the queues of limits.",
@@ -151,8 +151,8 @@ void add_tcp(weir::metrics_writer& out, state const& s) {
     out.family("weir_tcp_bytes_total", "Bytes sent to servers (up) and to clients (down).",
                metric::counter);
     for (auto const& t : s.tcp) {
-        out.add(t.bytes_up, {{"listener", t.name}, {"direction", "up"}});
-        out.add(t.bytes_down, {{"listener", t.name}, {"direction", "down"}});
+        out.add(t.bytes_up, {{"listener", t.name}, {"sni", t.sni}, {"direction", "up"}});
+        out.add(t.bytes_down, {{"listener", t.name}, {"sni", t.sni}, {"direction", "down"}});
     }
 }
 

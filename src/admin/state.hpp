@@ -128,13 +128,14 @@ struct bandwidth_state {
     std::optional<std::uint64_t> max_keys;
 };
 
-/// The connections of a listener for any protocol.
+/// The connections of a listener for any protocol, or of one of its routes.
 struct tcp_state {
-    static constexpr std::array<std::string_view, 4> results{
-        "served", "rejected", "disconnected", "failed"};
+    static constexpr std::array<std::string_view, 5> results{
+        "served", "rejected", "disconnected", "failed", "unrouted"};
 
-    std::string name;  // the address of the listener
-    std::string upstream;
+    std::string name;           // the address of the listener
+    std::string sni;            // the server names of the route; empty for all other connections
+    std::string upstream;       // empty: it refuses them
     std::uint64_t active = 0;   // connections to a server
     std::uint64_t waiting = 0;  // in the queues of limits
     std::array<std::uint64_t, results.size()> ended{};

@@ -132,6 +132,7 @@ void add(tool::json& out, bandwidth_state const& b) {
 void add(tool::json& out, tcp_state const& t) {
     out.begin()
         .member("name", t.name)
+        .member("sni", t.sni)
         .member("upstream", t.upstream)
         .member("active", t.active)
         .member("waiting", t.waiting);

@@ -89,13 +89,24 @@ struct client_certificates {
     friend bool operator==(client_certificates const&, client_certificates const&) = default;
 };
 
+/// The connections of clients of TLS that ask for a server name of these.
+struct tcp_route {
+    std::vector<std::string> sni;     // names; `*.` in place of the first label matches one label
+    std::string upstream;             // by name
+    std::vector<std::string> limits;  // by name; in addition to `tcp_options::limits`
+    std::vector<std::string> bandwidths;  // the same
+
+    friend bool operator==(tcp_route const&, tcp_route const&) = default;
+};
+
 /// Connections of any protocol: the proxy relays the bytes of each connection to a server of the upstream.
 struct tcp_options {
-    std::string upstream;                 // by name
+    std::string upstream;                 // by name; empty: connections without a route are refused
     std::vector<std::string> limits;      // by name; a connection gets permits from all or none
     std::vector<std::string> bandwidths;  // by name; the bytes of a connection get permits from all
     std::string refusal;  // the text for a connection that a limit rejects; empty: a reset
     weir::duration idle = std::chrono::hours(1);  // without data, until the connection ends
+    std::vector<tcp_route> routes = {};           // an exact name comes before a wildcard
 
     friend bool operator==(tcp_options const&, tcp_options const&) = default;
 };

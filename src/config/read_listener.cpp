@@ -33,12 +33,7 @@ void file_reader::read_listener(table_reader& t) {
     t.table("check", [&](table_reader& of) { read_check(of, l); });
     read_tls(t, l);
     t.table("tcp", [&](table_reader& of) {
-        auto const& tcp = l.tcp.emplace(read_tcp(of, made_));
-        if (!tcp.upstream.empty())
-            upstreams_.use(tcp.upstream, of.at("upstream"), of.name());
-        for (auto const* const names : {&tcp.limits, &tcp.bandwidths})
-            for (auto const& name : *names)
-                limits_.use(name, of.at("limits"), of.name());
+        l.tcp = read_tcp(of, made_, upstreams_, limits_);
         if (l.check)
             of.problem(of.at(), "`check` and `tcp` exclude each other");
         if (!l.tls.empty())

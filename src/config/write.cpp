@@ -144,12 +144,20 @@ void write(writer& w, timeouts const& t, timeouts const& by_default) {
 
 void write(writer& w, tcp_options const& t) {
     w.table("listen.tcp");
-    w.line("upstream", value_text(t.upstream));
-    auto limits = t.limits;
-    limits.insert(limits.end(), t.bandwidths.begin(), t.bandwidths.end());
-    w.member("limits", limits);
+    auto const destination = [&w](auto const& to) {
+        w.member("upstream", to.upstream, std::string());
+        auto limits = to.limits;
+        limits.insert(limits.end(), to.bandwidths.begin(), to.bandwidths.end());
+        w.member("limits", limits);
+    };
+    destination(t);
     w.member("refusal", t.refusal, std::string());
     w.member("idle", t.idle, tcp_options().idle);
+    for (auto const& r : t.routes) {
+        w.table("[listen.tcp.route]");
+        w.member("sni", r.sni);
+        destination(r);
+    }
 }
 
 void write(writer& w, clients_options const& c, clients_options const& by_default) {

@@ -80,8 +80,12 @@ std::vector<config::limit> limits_in_use(config::configuration const& c) {
     }
     for (auto const& l : c.listeners)
         if (l.tcp) {
-            limits.insert(l.tcp->limits.begin(), l.tcp->limits.end());
-            upstreams.insert(l.tcp->upstream);
+            auto const add = [&](auto const& to) {
+                limits.insert(to.limits.begin(), to.limits.end());
+                upstreams.insert(to.upstream);
+            };
+            add(*l.tcp);
+            std::ranges::for_each(l.tcp->routes, add);
         }
     std::vector<config::limit> found;
     for (auto const& l : c.limits)
@@ -99,8 +103,13 @@ std::string bandwidths_in_use(config::configuration const& c) {
     for (auto const& r : c.routes)
         names.insert(r.bandwidths.begin(), r.bandwidths.end());
     for (auto const& l : c.listeners)
-        if (l.tcp)
-            names.insert(l.tcp->bandwidths.begin(), l.tcp->bandwidths.end());
+        if (l.tcp) {
+            auto const add = [&](auto const& to) {
+                names.insert(to.bandwidths.begin(), to.bandwidths.end());
+            };
+            add(*l.tcp);
+            std::ranges::for_each(l.tcp->routes, add);
+        }
     std::string out;
     for (auto const& l : c.bandwidths)
         if (names.contains(l.name))

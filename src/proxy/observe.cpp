@@ -129,7 +129,8 @@ void add_routes(admin::state& s, plan const& p) {
     for (auto const& r : p.routes.all())
         add(route_name(r.configuration), r.configuration.limits, r.to.get());
     for (auto const& one : p.services)
-        add(service_name(one.name), one.configuration.limits, one.to.get());
+        for (auto const& r : one.routes)
+            add(service_name(one.name, r.sni), r.limits, r.to.get());
 }
 
 }  // namespace
@@ -148,7 +149,8 @@ admin::state state_of(plan const& p) {
             s.bandwidths.push_back(state_of(*b.down, "down"));
     }
     for (auto const& one : p.services)
-        s.tcp.push_back(one.state());
+        for (auto const& r : one.routes)
+            s.tcp.push_back(one.state_of(r));
     for (auto const& u : p.upstreams) {
         if (auto const seats = u->seats()) {
             s.limits.push_back(state_of(*seats, false));

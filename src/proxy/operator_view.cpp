@@ -56,7 +56,7 @@ void report_one(std::string& out, limit const& l) {
 
 void report_one(std::string& out, admin::tcp_state const& s) {
     fmt::format_to(std::back_inserter(out), "weir-proxy: {}: {} active, {} waiting",
-                   service_name(s.name), s.active, s.waiting);
+                   service_name(s.name, s.sni), s.active, s.waiting);
     for (std::size_t i = 0; i != s.results.size(); ++i)
         fmt::format_to(std::back_inserter(out), ", {} {}", s.ended[i], s.results[i]);
     fmt::format_to(std::back_inserter(out), "; {} bytes up, {} bytes down\n", s.bytes_up,
@@ -254,7 +254,8 @@ std::string operator_view::report() const {
         all.sum(ending::disconnected), all.sum(ending::failed), all.sum(ending::malformed),
         of_.log ? of_.log->dropped() : 0);
     for (auto const& service : of_.plan->services)
-        report_one(out, service.state());
+        for (auto const& r : service.routes)
+            report_one(out, service.state_of(r));
     for (auto const& l : of_.plan->limits)
         report_one(out, *l);
     for (auto const& u : of_.plan->upstreams)

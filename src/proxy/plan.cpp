@@ -7,6 +7,7 @@
 #include "tool/trouble.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -342,17 +343,40 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
             http::count_segments(c.path)};
 }
 
-// A reload keeps the counters of a listener.
-tcp_service plan_maker::make_service_of(plan const& made, config::listener const& l) const {
-    auto const name = to_string(l.address);
-    auto const to = find_name(made.upstreams, l.tcp->upstream);
-    auto const* const old = before_ ? before_->service_of(name) : nullptr;
-    return {name,
-            *l.tcp,
-            gate(limits_of(made, l.tcp->limits, to.get())),
-            bandwidth_of(made, l.tcp->bandwidths),
+// A reload keeps the counters of a listener and of its routes.
+tcp_route plan_maker::make_tcp_route_of(plan const& made, tcp_service const* before,
+                                        std::string const& sni, config::tcp_route const& c) const {
+    auto const to = c.upstream.empty() ? nullptr : find_name(made.upstreams, c.upstream);
+    std::shared_ptr<tcp_counter> counts;
+    if (before)
+        if (auto const old = std::ranges::find(before->routes, sni, &tcp_route::sni);
+            old != before->routes.end())
+            counts = old->counts;
+    return {sni,
+            c.limits,
+            gate(limits_of(made, c.limits, to.get())),
+            bandwidth_of(made, c.bandwidths),
             to,
-            old ? old->counts : std::make_shared<tcp_counter>()};
+            counts ? counts : std::make_shared<tcp_counter>()};
+}
+
+tcp_service plan_maker::make_service_of(plan const& made, config::listener const& l) const {
+    auto const& c = *l.tcp;
+    auto const name = to_string(l.address);
+    auto const* const old = before_ ? before_->service_of(name) : nullptr;
+    tcp_service service{name, c, {}};
+    for (auto route : c.routes) {
+        // The limits of all connections are common to more of them, so they come last.
+        route.limits.insert(route.limits.end(), c.limits.begin(), c.limits.end());
+        route.bandwidths.insert(route.bandwidths.end(), c.bandwidths.begin(), c.bandwidths.end());
+        for (auto const& one : route.sni)
+            service.names.add(one, service.routes.size());
+        service.routes.push_back(
+            make_tcp_route_of(made, old, fmt::format("{}", fmt::join(route.sni, ",")), route));
+    }
+    service.routes.push_back(
+        make_tcp_route_of(made, old, "", {{}, c.upstream, c.limits, c.bandwidths}));
+    return service;
 }
 
 }  // namespace proxy

@@ -102,6 +102,9 @@ private:
     [[nodiscard]] std::shared_ptr<upstream> make_upstream_of(std::size_t i) const;
     [[nodiscard]] route make_route_of(plan& made, config::route const& c) const;
     [[nodiscard]] tcp_service make_service_of(plan const& made, config::listener const& l) const;
+    [[nodiscard]] tcp_route make_tcp_route_of(plan const& made, tcp_service const* before,
+                                              std::string const& sni,
+                                              config::tcp_route const& c) const;
     [[nodiscard]] std::shared_ptr<response_counter> response_counter_of(
         plan::response_counters& made, std::string const& name) const;
 

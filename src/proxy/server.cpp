@@ -39,7 +39,7 @@ std::optional<net::connection_ends> ends_of(net::stream_socket& socket,
         return std::nullopt;
     net::connection_ends ends{*client, {}};
     net::error_code ec;
-    if (to.to->configuration().proxy_protocol != 0)
+    if (to.introduces())
         if (auto const target = net::tcp_endpoint(socket.local_endpoint(ec)); target && !ec)
             ends.target = *target;
     return ends;

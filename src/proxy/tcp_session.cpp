@@ -4,15 +4,19 @@
 #include "bandwidth.hpp"
 #include "client.hpp"
 #include "close_gently.hpp"
+#include "net/client_hello.hpp"
 #include "reading.hpp"
 #include "tunnel.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace proxy {
@@ -23,6 +27,9 @@ namespace {
 
 // After a refusal the client has this time to read it and to close the connection.
 constexpr std::chrono::seconds after_refusal{1};
+
+// A client of TLS has this time to send its ClientHello. One that sends nothing meanwhile may wait for its server.
+constexpr std::chrono::seconds time_of_hello{5};
 
 // The limits of connections use no part of a request.
 http::request_head const no_request;
@@ -50,12 +57,17 @@ void tcp_session::start(std::unique_ptr<tcp_session> self) {
 // A connection that carries bytes stays in this function: a function for that would need a frame for each connection.
 net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
     auto& me = *self;
-    auto const& to = me.to();
     if (me.awaits_balancer_) {
         bool const known = co_await me.be_introduced();
         if (!known)
             co_return;
     }
+    if (me.at().has_names()) {
+        bool const found = co_await me.find_route();
+        if (!found)
+            co_return;
+    }
+    auto const& to = me.to();
     conclusion end;
     {
         entry entered({no_request, me.peer_});
@@ -74,7 +86,7 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
                 tunnel through(
                     me.shared_.for_relays.dog, {me.client_, me.buffers_->up},
                     {*reached.connection, me.buffers_->down},
-                    {.idle = to.configuration.idle,
+                    {.idle = me.at().configuration.idle,
                      .leaves = end.server->leaves(),
                      .drain = me.configuration().drain},
                     {.up = up.get(),
@@ -101,7 +113,7 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
     }
     me.record(end);
     if (end.how == tcp_ending::rejected)
-        co_await me.refuse();
+        co_await me.refuse(me.at().configuration.refusal);
     else if (end.how != tcp_ending::served)
         me.client_.reset();
 }
@@ -124,9 +136,60 @@ net::task<bool> tcp_session::be_introduced() {
     co_return found.has_value();
 }
 
+// Finds the route by the server name for which a client of TLS asks. Its bytes stay in the buffer, for the server.
+net::task<bool> tcp_session::find_route() {
+    using state = net::client_hello::state;
+    net::client_hello hello;
+    client_.set_idle(true);
+    {
+        net::time_limit const until(client_, net::direction::reading, time_of_hello);
+        for (net::error_code ec; !ec;) {
+            if (!buffers_) {  // a silent client needs none
+                std::tie(ec) = co_await client_.wait(net::stream_socket::wait_read);
+                if (ec)
+                    break;
+                buffers_ = shared_.spaces.take_buffers();
+            }
+            auto& in = buffers_->up;
+            hello = net::parse_client_hello(in.text());
+            if (hello.is != state::incomplete)
+                break;
+            std::size_t n = 0;
+            std::tie(ec, n) = co_await client_.receive(in.room());
+            in.commit(n);
+        }
+    }
+    client_.set_idle(false);
+    bool const is_late = client_.expired(net::direction::reading);
+    client_.forgive(net::direction::reading);
+    conclusion end{.how = tcp_ending::unrouted, .status = 404};
+    if (hello.is == state::incomplete && (buffers_ || !is_late)) {
+        end.how = tcp_ending::disconnected;
+        end.status = is_late ? 408 : fault_of(failure::client_gone).status;
+    } else {
+        server_name_ = std::move(hello.server_name);
+        route_ = &at().find(server_name_);
+        if (route_->to)
+            co_return true;
+    }
+    record(end);
+    bool const is_read = end.how == tcp_ending::unrouted && hello.is == state::complete;
+    co_await refuse(is_read ? net::unrecognized_name_alert() : "");
+    co_return false;
+}
+
+// A waiting connection has no buffers.
 net::task<> tcp_session::wait(entry& entered) {
     tcp_counter::counted const waiting(to().counts->waiting);
+    std::string const kept(buffers_ ? buffers_->up.text() : "");
+    buffers_.reset();
     co_await to().entrance.enter_in_turn(entered, client_);
+    if (kept.empty())
+        co_return;
+    buffers_ = shared_.spaces.take_buffers();
+    auto& in = buffers_->up;
+    std::ranges::copy(kept, in.room().begin());
+    in.commit(kept.size());
 }
 
 // Connects to a server. If the servers that can be reached have no free seat, the connection waits for one again.
@@ -156,8 +219,7 @@ net::task<reached> tcp_session::connect(entry& entered) {
     }
 }
 
-net::task<> tcp_session::refuse() {
-    auto const& text = to().configuration.refusal;
+net::task<> tcp_session::refuse(std::string_view text) {
     net::error_code ec;
     http::gather out{text};
     if (text.empty() || !client_.send_now(out, ec) || ec)
@@ -175,7 +237,7 @@ void tcp_session::record(conclusion const& end) const {
     if (!accounting.has_log())
         return;
     auto const client = name_of(peer_);
-    auto const request = service_name(to().name);
+    auto const request = service_name(at().name, server_name_);
     log_line const line{
         .ended = std::chrono::system_clock::now(),
         .client = client,

@@ -17,13 +17,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace proxy {
 
 /// Relays the bytes of a client's connection to a server, and the bytes of the server to the client.
 ///
 /// The connection passes the limits of its listener first. While it waits, its bytes stay in the kernel, and it loses its
-/// position if the client closes one or both directions. A connection keeps the settings of the plan with which it
+/// position if the client closes one or both directions. If the listener has routes by server name, the connection waits
+/// for the ClientHello before, and its bytes follow later. A connection keeps the settings of the plan with which it
 /// began; the limits that it uses adopt the rules of later plans. It ends if no plan names its server any more.
 class tcp_session {
 public:
@@ -58,18 +61,22 @@ private:
 
     static net::task<> run(std::unique_ptr<tcp_session> self);
     net::task<bool> be_introduced();
+    net::task<bool> find_route();
     net::task<> wait(entry& entered);
     net::task<reached> connect(entry& entered);
-    net::task<> refuse();
+    net::task<> refuse(std::string_view text);
     void record(conclusion const& end) const;
 
-    [[nodiscard]] tcp_service const& to() const noexcept { return *service_.to; }
+    [[nodiscard]] tcp_service const& at() const noexcept { return *service_.to; }
+    [[nodiscard]] tcp_route const& to() const noexcept { return *route_; }
     [[nodiscard]] config::configuration const& configuration() const noexcept {
         return service_.of->configuration;
     }
 
     session::shared const& shared_;
     service const service_;
+    tcp_route const* route_ = &service_.to->rest();
+    std::string server_name_;             // for which the client asked, if it matters
     net::listener::admission admission_;  // until the socket is closed
     net::connection client_;
     counted open_;

@@ -116,6 +116,55 @@ BOOST_AUTO_TEST_CASE(reports_mistakes) {
                    "upstream `a` has `proxy_protocol`"));
 }
 
+BOOST_AUTO_TEST_CASE(may_have_routes_by_server_name) {
+    std::string const two =
+        "[[upstream]]\nname = \"a\"\nservers = [\"127.0.0.1:1\"]\n"
+        "[[upstream]]\nname = \"b\"\nservers = [\"127.0.0.1:2\"]\n"
+        "[[limit]]\nname = \"some\"\nrule = \"5 seats\"\n"
+        "[[limit]]\nname = \"bytes\"\nbandwidth = { up = \"1MB/s\" }\n"
+        "[[listen]]\naddress = \"127.0.0.1:3\"\n";
+    auto const c = config::read(
+        two + "[listen.tcp]\nlimits = \"some\"\n"
+              "[[listen.tcp.route]]\nsni = \"db.Example.org\"\nupstream = \"a\"\n"
+              "[[listen.tcp.route]]\nsni = [\"*.example.org\", \"x_1-y\"]\nupstream = \"b\"\n"
+              "limits = \"bytes\"\n",
+        "f");
+    auto const& tcp = c.listeners.at(0).tcp.value();
+    BOOST_TEST(tcp.upstream == "");
+    BOOST_REQUIRE(tcp.routes.size() == 2u);
+    config::tcp_route const first{{"db.Example.org"}, "a", {}, {}};
+    config::tcp_route const second{{"*.example.org", "x_1-y"}, "b", {}, {"bytes"}};
+    BOOST_TEST((tcp.routes[0] == first));
+    BOOST_TEST((tcp.routes[1] == second));
+    BOOST_TEST(c.warnings.empty());
+    BOOST_TEST((config::read(config::write(c), "again").listeners == c.listeners));
+
+    auto const refuses = [&](std::string_view tcp_table, std::string_view why) {
+        return is_refused(two + "tcp = { limits = \"some\", " + std::string(tcp_table) + " }\n",
+                          why);
+    };
+    auto const refuses_name = [&](std::string_view name, std::string_view why) {
+        return refuses(fmt::format("route = [{{ sni = \"{}\", upstream = \"a\" }}]", name), why);
+    };
+    for (auto const* const bad :
+         {"", "a..b", ".a", "a.", "*.", "a.*.b", "*a.b", "a b", "a:1", "ä.b"})
+        BOOST_TEST(refuses_name(bad, "but must be a server name, such as db.example.org"));
+    BOOST_TEST(refuses_name("*", "`upstream` of `tcp` gets all other connections"));
+    BOOST_TEST(refuses_name("10.0.0.1", "clients do not name an address"));
+    BOOST_TEST(
+        refuses("route = [{ sni = \"a\", upstream = \"a\" }, { sni = \"A\", upstream = \"b\" }]",
+                "duplicate name `A`"));
+    BOOST_TEST(refuses("route = [{ sni = \"a\" }]", "missing `upstream`"));
+    BOOST_TEST(refuses("route = [{ upstream = \"a\" }]", "missing `sni`"));
+    BOOST_TEST(refuses("route = [{ sni = [], upstream = \"a\" }]", "missing `sni`"));
+    BOOST_TEST(refuses("route = []", "missing `upstream`"));
+    BOOST_TEST(refuses("route = [{ sni = \"a\", upstream = \"c\" }]", "unknown upstream `c`"));
+    BOOST_TEST(refuses("route = [{ sni = \"a\", upstream = \"a\", limits = \"no\" }]",
+                       "unknown limit `no`"));
+    BOOST_TEST(refuses("route = [{ sni = \"a\", upstream = \"a\", limits = \"some\" }]",
+                       "duplicate limit `some`: each connection here has it"));
+}
+
 BOOST_AUTO_TEST_CASE(needs_no_route) {
     auto const c = config::read(file(seats) + "[[route]]\nupstream = \"a\"\n", "f");
     BOOST_REQUIRE(c.warnings.size() == 1u);

@@ -40,6 +40,7 @@ NEEDS = {
     ("listen", "tls"): {"certificate": "/a", "key": "/b"},
     ("listen", "client_certificates"): {"authorities": "/a"},
     ("listen", "tcp"): {"upstream": "shop"},
+    ("listen", "tcp", "route"): {"sni": "db.example.org", "upstream": "shop"},
     ("state",): {"file": "/a"},
     ("upstream", "server"): {"address": "127.0.0.1:2"},
     ("route",): {"upstream": "shop"},
@@ -87,7 +88,7 @@ NEEDS_OF_KEY = {
 }
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
 LOOSE = {"rule", "byte_rate", "queue", "listen_address", "server_address", "admin_address", "network", "failure_mode", "limit_name"}
-LOOSE_KEYS = {("route", "upstream"), ("listen", "tcp", "upstream"), ("limit", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
+LOOSE_KEYS = {("route", "upstream"), ("listen", "tcp", "upstream"), ("listen", "tcp", "route", "upstream"), ("limit", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
               ("route", "body", "file"), ("route", "body", "type"),
               ("store", "url"), ("upstream", "name"), ("limit", "name")}
 
@@ -208,7 +209,7 @@ class Configuration(unittest.TestCase):
                 document = with_key(path, key.name, None)
                 if key.required:
                     self.reject(document, f"missing `{key.name}`")
-                elif (*path, key.name) not in (("route", "upstream"), ("upstream", "servers"), ("route", "respond"), ("route", "check"), ("limit", "rule"), ("limit", "tree"),
+                elif (*path, key.name) not in (("route", "upstream"), ("listen", "tcp", "upstream"), ("upstream", "servers"), ("route", "respond"), ("route", "check"), ("limit", "rule"), ("limit", "tree"),
                                                   ("limit", "bandwidth", "down")):
                     self.accept(document)
 

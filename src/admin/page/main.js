@@ -62,7 +62,7 @@ function render() {
     $('bandwidths')
   );
   $('bandwidths-part').hidden = !stats.bandwidths.length;
-  updateRows(tcpRows, new Map(stats.tcp.map(t => [t.name, t])), () => new TcpRow(), $('tcp'));
+  updateRows(tcpRows, new Map(stats.tcp.map(t => [tcpName(t), t])), () => new TcpRow(), $('tcp'));
   $('tcp-part').hidden = !stats.tcp.length;
   arrange(false);
   renderNow();

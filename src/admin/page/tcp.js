@@ -1,4 +1,4 @@
-// The listeners for any protocol: a table with a row for each.
+// The listeners for any protocol: a table with a row for each, and for each of their routes.
 
 const TCP_COLUMNS = [
   ['Listener', 'l', 200],
@@ -14,6 +14,11 @@ const TCP_COLUMNS = [
 ];
 const tcpRows = new Map();
 
+/** The listener, and the server names of the route. */
+function tcpName(t) {
+  return t.sni ? `${t.name} ${t.sni}` : t.name;
+}
+
 class TcpRow {
   constructor() {
     const classes = ['l p name', 'l p', 'p', 'p', '', 'p', '', 'p', '', ''];
@@ -23,8 +28,8 @@ class TcpRow {
   }
 
   update(t) {
-    const counts = [t.active, t.waiting, t.served, t.rejected, t.disconnected, t.failed];
-    const texts = [t.name, t.upstream, ...counts.map(grouped), size(t.bytes_up), size(t.bytes_down)];
+    const counts = [t.active, t.waiting, t.served, t.rejected + t.unrouted, t.disconnected, t.failed];
+    const texts = [tcpName(t), t.upstream || 'none', ...counts.map(grouped), size(t.bytes_up), size(t.bytes_down)];
     texts.forEach((text, i) => show(this.cells[i], text));
   }
 }
