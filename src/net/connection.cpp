@@ -217,6 +217,11 @@ clock::time_point connection::look(clock::time_point now) {
             cancel();
         }
     }
+    if (opens_by_) {
+        if (opens_by_->is_over())
+            cancel();
+        return now;
+    }
     return std::ranges::min(deadline_);
 }
 
@@ -245,6 +250,7 @@ task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& co
         {
             auto const left = static_cast<clock::rep>(all.size() - tried);
             time_limit const share(*one, direction::writing, (end - clock::now()) / left);
+            one->opens_by_ = how.is_over ? &how : nullptr;
             std::tie(ec) = co_await one->connect(all[i]);
             if (!ec && !how.introduction.empty()) {
                 http::gather const out{how.introduction};
@@ -252,6 +258,7 @@ task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& co
             }
             if (!ec && how.encrypt)
                 ec = co_await one->encrypt(how.encrypt);
+            one->opens_by_ = nullptr;
         }
         if (one->expired(direction::writing))
             ec = asio::error::timed_out;
@@ -260,6 +267,8 @@ task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& co
                 last_.store(i, std::memory_order_relaxed);
             co_return one;
         }
+        if (how.is_over && how.is_over())
+            break;
     }
     co_return nullptr;
 }

@@ -28,6 +28,8 @@ namespace net {
 /// Moves a connection to another context.
 [[nodiscard]] stream_socket move_to(asio::io_context& context, stream_socket socket);
 
+struct opening;
+
 enum class direction : std::uint8_t { reading, writing };
 
 /// A non-blocking socket with time limits, which may be encrypted. Use it on the thread of its watchdog.
@@ -155,6 +157,7 @@ public:
 
 private:
     friend class time_limit;
+    friend class server_endpoints;
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
     void be_non_blocking();
@@ -190,6 +193,7 @@ private:
     stream_socket::wait_type to_write_ = stream_socket::wait_write;  // what the channel waits for
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
+    opening const* opens_by_ = nullptr;
     bool idle_ = false;
 };
 
@@ -197,6 +201,8 @@ private:
 struct opening {
     std::string_view introduction = {};  // the first bytes, which are never encrypted
     std::function<std::unique_ptr<channel>(int descriptor)> encrypt = {};  // empty: no encryption
+    std::function<bool()> is_over =
+        {};  // whether nobody needs the connection any more; may be empty
 };
 
 /// The endpoints of one server. It remembers the endpoint that accepted the last connection. Any thread may use it.
@@ -219,7 +225,7 @@ public:
 
     /// Connects to the first endpoint that accepts, starting with the one that accepted the last connection. An endpoint
     /// accepts when the steps of `how` have succeeded. Each attempt gets an equal share of the remaining time of `limit`.
-    /// Returns null if none accepts, with the last error in `ec`.
+    /// Returns null if none accepts, with the last error in `ec`, and soon after `how.is_over()` is true.
     [[nodiscard]] task<std::unique_ptr<connection>> connect(asio::io_context& context,
                                                             watchdog& dog, clock::duration limit,
                                                             opening const& how, error_code& ec);

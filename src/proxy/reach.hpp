@@ -29,16 +29,19 @@ struct reached {
 }
 
 /// Connects to the server of `at`, or to other servers if that fails, each within `limit`. A connection with the key
-/// `key` has the servers in the order of their ranks for it. Tries no further server once `over()` is true.
+/// `key` has the servers in the order of their ranks for it. Gives up soon after `over()` is true.
 template <class Over>
 net::task<reached> reach(upstream& to, upstream_pool& pool, upstream::visit at,
-                         std::optional<std::uint64_t> key, connection_use const& use,
+                         std::optional<std::uint64_t> key, connection_use use,
                          net::clock::duration limit, Over over) {
     boost::container::small_vector<upstream_server const*, 4> tried;
     reached r{.at = std::move(at), .connection = {}, .why = failure::unreachable};
+    use.is_over = over;
     while (r.at && !over()) {
         net::error_code ec;
         r.connection = co_await pool.open(r.at.server(), use, limit, ec);
+        if (!r.connection && over())  // which says nothing about the server
+            break;
         to.note(r.at.server(), bool(r.connection));
         if (r.connection) {
             r.why = failure::none;

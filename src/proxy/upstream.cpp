@@ -353,9 +353,19 @@ turn_for_a_place::turn_for_a_place(upstream_server& s, asio::io_context& context
     server_.serve_line();
 }
 
-net::task<> turn_for_a_place::wait_until(net::clock::time_point end) {
-    mine_->turn.expires_at(end);
-    co_await mine_->turn.async_wait(net::as_values);
+net::task<> turn_for_a_place::wait_until(net::clock::time_point end,
+                                         std::function<bool()> const& is_over) {
+    constexpr std::chrono::milliseconds round{100};
+    for (auto now = net::clock::now(); now < end && !has_come() && !(is_over && is_over());
+         now = net::clock::now()) {
+        mine_->turn.expires_at(is_over ? std::min(end, now + round) : end);
+        co_await mine_->turn.async_wait(net::as_values);
+    }
+}
+
+bool turn_for_a_place::has_come() const {
+    std::lock_guard const lock(server_.line_mutex_);
+    return mine_->has_come;
 }
 
 place turn_for_a_place::take() noexcept {
@@ -423,7 +433,7 @@ net::task<upstream_connection> upstream_pool::open(
         if (!spare)
             spare = take_from_another(server);
         spare.close();
-        co_await turn.wait_until(end);
+        co_await turn.wait_until(end, use.is_over);
         mine = turn.take();
     }
     auto const left = end - net::clock::now();
@@ -432,7 +442,8 @@ net::task<upstream_connection> upstream_pool::open(
         co_return upstream_connection();
     }
     auto const version = server.version();
-    auto const how = server.opening_for(use.inner, use.introduction);
+    auto how = server.opening_for(use.inner, use.introduction);
+    how.is_over = use.is_over;
     auto one = co_await server.endpoints_.connect(context_, dog_, left, how, ec);
     if (!one)
         co_return upstream_connection();

@@ -281,12 +281,15 @@ public:
     turn_for_a_place(turn_for_a_place const&) = delete;
     ~turn_for_a_place() { static_cast<void>(take()); }
 
-    /// Waits until the request has a place, or until `end`.
-    [[nodiscard]] net::task<> wait_until(net::clock::time_point end);
+    /// Waits until the request has a place, until `end`, or until soon after `is_over()` is true.
+    [[nodiscard]] net::task<> wait_until(net::clock::time_point end,
+                                         std::function<bool()> const& is_over);
     /// Leaves the queue. Returns the place; it is empty if the request has none yet.
     [[nodiscard]] place take() noexcept;
 
 private:
+    [[nodiscard]] bool has_come() const;
+
     upstream_server& server_;
     std::shared_ptr<upstream_server::waiter> const mine_;
 };
@@ -332,6 +335,8 @@ private:
 struct connection_use {
     tls::inner_protocol inner = tls::inner_protocol::http;
     std::string_view introduction = {};  // the first bytes, which are never encrypted
+    std::function<bool()> is_over =
+        {};  // whether nobody needs the connection any more; may be empty
 };
 
 /// The connections to servers that one thread keeps for its next requests. It closes a connection that the server ends.
@@ -347,7 +352,8 @@ public:
     /// request is never reused: they would be read as the response.
     [[nodiscard]] upstream_connection reuse(upstream_server& server);
 
-    /// Opens a new connection. If it cannot within `limit`, it returns an empty one, with the reason in `ec`.
+    /// Opens a new connection. If it cannot within `limit`, it returns an empty one, with the reason in `ec`; likewise
+    /// soon after `use.is_over()` is true.
     [[nodiscard]] net::task<upstream_connection> open(
         upstream_server& server, connection_use const& use, net::clock::duration limit,
         net::error_code& ec);

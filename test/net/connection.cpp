@@ -105,12 +105,12 @@ struct one_port {
 };
 
 struct several_ports {
-    net::error_code connect(net::server_endpoints& to, net::clock::duration limit = 10s) {
+    net::error_code connect(net::server_endpoints& to, net::clock::duration limit = 10s,
+                            net::opening const& how = {}) {
         net::error_code outcome;
         bool done = false;
         auto const attempt = [&]() -> net::task<> {
-            net::opening const plain;
-            auto const one = co_await to.connect(context, dog, limit, plain, outcome);
+            auto const one = co_await to.connect(context, dog, limit, how, outcome);
             BOOST_TEST((one == nullptr) == bool(outcome));
             done = true;
         };
@@ -165,6 +165,16 @@ BOOST_FIXTURE_TEST_CASE(leave_time_for_the_other_endpoints, several_ports) {
     BOOST_TEST(good.took_one());
     net::server_endpoints none({silent.at, silent.at});
     BOOST_TEST((connect(none, 400ms) == asio::error::timed_out));
+}
+
+BOOST_FIXTURE_TEST_CASE(that_nobody_needs_any_more_are_given_up, several_ports) {
+    one_port silent{context, kind::silent};
+    net::server_endpoints two({silent.at, good.at});
+    int asked = 0;
+    net::opening const how{
+        .introduction = {}, .encrypt = {}, .is_over = [&] { return ++asked > 2; }};
+    BOOST_TEST((connect(two, 1h, how) == asio::error::operation_aborted));
+    BOOST_TEST(!good.took_one());
 }
 
 BOOST_FIXTURE_TEST_CASE(the_other_side_is_here, connected) {

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from support import Client, ProxyTest, in_parallel, main, plain_only, wait_until
+from support import Client, ProxyTest, full_backlog, in_parallel, main, plain_only, wait_until
 
 GET = "GET %s HTTP/1.1\r\nHost: test\r\n\r\n"
 
@@ -86,6 +86,36 @@ class HangUp(ProxyTest):
                 with self.subTest(how.__name__, behind=behind), Client(proxy.port) as client:
                     self.assertEqual(client.ask("/").status, 200)
                     self.assertFalse(self.over.is_set())
+
+    def test_a_client_that_leaves_while_the_connect_hangs_frees_its_seat(self):
+        with full_backlog() as (listener, _):
+            for leave, aborts in ((Client.abort, "false"), (Client.close, "true")):
+                proxy = self.start_with('[timeouts]\nupstream = "20s"\n[clients]\nabort_on_hang_up = %s\n[[upstream]]\nname = "shop"\n'
+                                        'servers = "127.0.0.1:%d"\n[[limit]]\nname = "seats"\nrule = "1 seats"\n'
+                                        % (aborts, listener.getsockname()[1]))
+                began = time.monotonic()
+                client = Client(proxy.port)
+                client.send(GET % "/")
+                wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
+                leave(client)
+                wait_until(lambda: proxy.numbers()["seats"]["in use"] == 0)
+                self.assertLess(time.monotonic() - began, 10)
+
+    def test_a_client_that_leaves_while_it_waits_for_a_connection_frees_its_seat(self):
+        proxy = self.start_with('[timeouts]\nupstream = "20s"\n[[upstream]]\nname = "shop"\n'
+                                '[[upstream.server]]\naddress = "UPSTREAM"\nmax_connections = 1\n[[limit]]\nname = "seats"\nrule = "2 seats"\n')
+        with Client(proxy.port) as holder:
+            holder.send(GET % "/hang")
+            self.asked("/hang")
+            began = time.monotonic()
+            client = Client(proxy.port)
+            client.send(GET % "/")
+            wait_until(lambda: proxy.numbers()["seats"]["in use"] == 2)
+            client.abort()
+            wait_until(lambda: proxy.numbers()["seats"]["in use"] == 1)
+            self.assertLess(time.monotonic() - began, 10)
+            self.over.set()
+            self.assertEqual(holder.answer().status, 502)
 
     def half_close(self, proxy, text):
         client = Client(proxy.port)

@@ -14,7 +14,8 @@ import time
 import unittest
 
 from admin_support import stats
-from support import KEEPS_MEMORY, PATIENCE, Client, Proxy, Upstream, in_parallel, main, pattern, rejects, wait_until
+from support import (KEEPS_MEMORY, PATIENCE, Client, Proxy, Upstream, full_backlog, in_parallel, main, pattern, rejects,
+                     wait_until)
 from ports import reserve
 
 DATABASE = '[[upstream]]\nname = "database"\nservers = [SERVERS]\n'
@@ -318,6 +319,16 @@ class Servers(TcpTest):
         for _ in range(3):
             self.assert_reset(proxy)
         self.assertEqual(self.counts(proxy)["failed"], 3)
+
+    def test_a_client_that_leaves_while_the_connect_hangs_frees_its_seat(self):
+        with full_backlog() as (listener, _):
+            proxy = self.proxy([listener.getsockname()[1]], limits=limit("1 seats"), names=["connections"],
+                               top='[timeouts]\nupstream = "20s"\n')
+            client, began = self.client(proxy), time.monotonic()
+            wait_until(lambda: proxy.numbers()["connections"]["in use"] == 1)
+            client.abort()
+            wait_until(lambda: proxy.numbers()["connections"]["in use"] == 0)
+            self.assertLess(time.monotonic() - began, 10)
 
     def test_a_shutdown_lets_connections_end(self):
         server = Server(self)
