@@ -218,6 +218,8 @@ std::string source_text(key_part const& part) {
             return fmt::format("path {}", part.number);
         case key_part::kind::client_certificate:
             return "client_certificate";
+        case key_part::kind::sni:
+            return "sni";
         case key_part::kind::shared:
             return "shared";
         case key_part::kind::reject:

@@ -60,6 +60,7 @@ struct key_part {
         claim,  // the claim `name` of the JSON Web Token in Authorization; its signature is not verified
         segment,             // segment number `number` of the path, from 1
         client_certificate,  // the subject of the client's verified certificate
+        sni,  // the server name that the client asked for when it began the connection
         shared,  // last in `otherwise`: requests without a value share one key, as they do without this kind
         reject,  // last in `otherwise`: requests without a value are rejected
     };

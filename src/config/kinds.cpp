@@ -52,7 +52,8 @@ bool is_never_missing(key_part const& part) {
 // Parses one value of a request that can be part of a key.
 std::optional<key_part> source_of_key(std::string_view text) {
     using kind = key_part::kind;
-    for (auto const what : {kind::client, kind::client_certificate, kind::shared, kind::reject})
+    for (auto const what :
+         {kind::client, kind::client_certificate, kind::sni, kind::shared, kind::reject})
         if (text == to_string(key_part{.what = what}))
             return key_part{.what = what};
     for (auto const what : {kind::header, kind::cookie})
@@ -294,9 +295,9 @@ kind<tool::network> network() {
 kind<std::optional<key_part>> part_of_key() {
     using part = std::optional<key_part>;
     return of_text<part>(
-        "`total`, `client`, `client_certificate`, `header NAME`, `cookie NAME`, `query NAME`, "
-        "`claim NAME`, or `path N`, a segment of the path from 1 to 100; or several of these with "
-        "` or ` between, of which the last may be `shared` or `reject`",
+        "`total`, `client`, `client_certificate`, `sni`, `header NAME`, `cookie NAME`, `query "
+        "NAME`, `claim NAME`, or `path N`, a segment of the path from 1 to 100; or several of "
+        "these with ` or ` between, of which the last may be `shared` or `reject`",
         [](std::string_view found) -> std::optional<part> {
             if (found == "total")
                 return part();
@@ -307,8 +308,9 @@ kind<std::optional<key_part>> part_of_key() {
 
 kind<key_part> part_of_hash() {
     return of_text<key_part>(
-        "`client`, `client_certificate`, `header NAME`, `cookie NAME`, `query NAME`, `claim NAME`, "
-        "or `path N`, a segment of the path from 1 to 100; or several of these with ` or ` between",
+        "`client`, `client_certificate`, `sni`, `header NAME`, `cookie NAME`, `query NAME`, "
+        "`claim NAME`, or `path N`, a segment of the path from 1 to 100; or several of these with "
+        "` or ` between",
         [](std::string_view found) -> std::optional<key_part> {
             auto made = key_part_of(found);
             if (made && !made->otherwise.empty() && is_last_resort(made->otherwise.back()))

@@ -24,7 +24,8 @@ public:
     struct agreement {
         std::string_view version = {};  // such as `TLSv1.3`
         std::string_view cipher = {};
-        std::string_view server_name = {};  // which the client asked for; empty if it named none
+        // For which the client asked, in lower case; empty if it named none, or an address.
+        std::string_view server_name = {};
         std::string_view client_certificate =
             {};  // its subject (RFC 4514), printable ASCII; empty without a verified one
         bool is_resumed = false;  // with the keys of an earlier connection

@@ -68,6 +68,9 @@ public:
             case kind::client_certificate:
                 append(who.client_certificate);
                 break;
+            case kind::sni:
+                append(who.server_name);
+                break;
             case kind::client:
             case kind::shared:
             case kind::reject:
@@ -136,6 +139,7 @@ std::size_t count_of(config::key_part const& part, http::request_head const& req
         case kind::client:
         case kind::segment:
         case kind::client_certificate:
+        case kind::sni:
         case kind::shared:
         case kind::reject:
             break;

@@ -13,7 +13,9 @@ struct request_info {
     http::request_head const& request;
     boost::asio::ip::address const& client;
     bool is_trusted = false;                   // its peer is trusted, and may state its cost
-    std::string_view client_certificate = {};  // see `net::channel::agreement`
+    // See `net::channel::agreement`.
+    std::string_view client_certificate = {};
+    std::string_view server_name = {};
 };
 
 }  // namespace proxy

@@ -142,6 +142,7 @@ net::task<next> session::encrypt() {
         co_return next::reset;
     }
     auto const how = co_await shake_hands(*by);
+    certificates_ = by->certificates;
     shared_.accounting.shakes_hands(how);
     by->limits.change_cost(entered, [how](weir::amount cost) { return cost_of(how, cost); });
     fresh_ = true;
@@ -256,6 +257,8 @@ net::task<next> session::serve(workspace& w) {
         http::read_accept(x.kept.accept, x.request.head);
         if (role_.check)
             wrong = describe(x, plan->configuration.clients);
+        else
+            wrong = fault_of_host(x);
         if (!wrong)
             wrong = plan->routes.check(x.request.asked());
         x.record.to = plan->routes.find(
@@ -383,12 +386,23 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     co_return end;
 }
 
-// The properties of a request whose client is `client`. The peer of a check is another proxy, whose certificate is not the
-// client's.
+// Reports a request for a server other than the one for which the client began the connection (RFC 9110, 15.5.20).
+http::fault session::fault_of_host(exchange const& x) const {
+    auto const& how = x.record.encryption;
+    auto const host = http::name_of_host(x.request.head.host);
+    if (!how || certificates_->serves(how->server_name, host))
+        return {};
+    return {421, "the connection is for another server name"};
+}
+
+// The properties of a request whose client is `client`. The peer of a check is another proxy, whose connection
+// is not the client's.
 request_info session::info_of(exchange const& x, boost::asio::ip::address const& client) const {
     request_info who{x.request.asked(), client};
-    if (x.record.encryption && !role_.check)
-        who.client_certificate = x.record.encryption->client_certificate;
+    if (auto const& how = x.record.encryption; how && !role_.check) {
+        who.client_certificate = how->client_certificate;
+        who.server_name = how->server_name;
+    }
     return who;
 }
 

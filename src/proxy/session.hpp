@@ -71,6 +71,7 @@ private:
                                   decision const& what);
     [[nodiscard]] request_info info_of(exchange const& x,
                                        boost::asio::ip::address const& client) const;
+    [[nodiscard]] http::fault fault_of_host(exchange const& x) const;
     void set_variables(exchange& x) const;
     net::task<> wait(route const& to, entry& entered);
     net::task<failure> prepare_body(workspace& w, route const& to, body_clock& clock);
@@ -90,8 +91,9 @@ private:
     std::optional<net::time_limit> asleep_;
     boost::asio::ip::address peer_;
     role role_;
-    std::string name_;   // of the peer, for the upstream and the log
-    bool fresh_ = true;  // no request yet
+    std::shared_ptr<tls::context const> certificates_;  // null without TLS
+    std::string name_;                                  // of the peer, for the upstream and the log
+    bool fresh_ = true;                                 // no request yet
 };
 
 }  // namespace proxy

@@ -61,6 +61,8 @@ key_part part_of(config::key_part const& part) {
             return field("claim " + part.name, true);
         case source::segment:
             return segment(part.number, true);
+        case source::sni:
+            return field("server_name", true);
         case source::client_certificate:
             return field(to_string(part), true);
         case source::query: {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // TLS 1.2 and 1.3 towards clients, by OpenSSL. The functions of this header also exist without OpenSSL: then
@@ -60,6 +61,10 @@ public:
 
     /// A channel for a new connection. It keeps the context.
     [[nodiscard]] virtual std::unique_ptr<net::channel> accept(int descriptor) const = 0;
+    /// Whether a client that asked for `server_name` may send requests for `host`, which has no port: they are one name,
+    /// or the certificate for `server_name` has both names. True if one of them is empty.
+    [[nodiscard]] virtual bool serves(std::string_view server_name,
+                                      std::string_view host) const = 0;
     /// In the order of the settings.
     [[nodiscard]] virtual std::vector<certificate_info> const& certificates() const noexcept = 0;
 

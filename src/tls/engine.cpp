@@ -2,6 +2,7 @@
 
 #include "client_certificates.hpp"
 #include "failure.hpp"
+#include "server_context.hpp"
 
 #include <boost/asio/error.hpp>
 
@@ -188,15 +189,15 @@ engine::result engine::shake_hands() {
     // A client can ask for shorter records (RFC 6066).
     auto const code = SSL_SESSION_get_max_fragment_length(SSL_get0_session(ssl_.get()));
     longest_ = code == TLSEXT_max_fragment_length_DISABLED ? record_size : std::size_t(256) << code;
+    server_name_ = server_name_of(ssl_.get());
     client_certificate_ = verified_subject_of(ssl_.get());
     return {};
 }
 
 net::channel::agreement engine::agreed() const {
-    auto const* const name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
     return {.version = SSL_get_version(ssl_.get()),
             .cipher = SSL_get_cipher_name(ssl_.get()),
-            .server_name = name ? name : "",
+            .server_name = server_name_,
             .client_certificate = client_certificate_,
             .is_resumed = SSL_session_reused(ssl_.get()) != 0};
 }

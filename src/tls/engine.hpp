@@ -36,6 +36,7 @@ private:
 
     std::shared_ptr<void const> of_;
     ssl_ptr ssl_;
+    std::string server_name_;
     std::string client_certificate_;
     std::size_t longest_ = 0;  // bytes of a record
     std::size_t pending_ = 0;  // bytes in a record that the socket did not accept yet

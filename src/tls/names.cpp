@@ -30,6 +30,10 @@ bool names::is_address(std::string_view name) {
            (!last.empty() && last.find_first_not_of("0123456789") == last.npos);
 }
 
+std::string names::normal(std::string_view name) {
+    return is_address(name) ? std::string() : lower(name);
+}
+
 void names::add(std::string_view name, std::size_t certificate) {
     all_.emplace(lower(name), certificate);
 }

@@ -22,6 +22,9 @@ public:
     /// Whether `name` is an IP address. Some clients state it although it is not a name (RFC 6066, 3).
     [[nodiscard]] static bool is_address(std::string_view name);
 
+    /// The name that a client states, in lower case; empty for an address.
+    [[nodiscard]] static std::string normal(std::string_view name);
+
     /// Precondition: `is_usable(name)`.
     void add(std::string_view name, std::size_t certificate);
 

@@ -2,6 +2,7 @@
 
 #include "client_certificates.hpp"
 #include "engine.hpp"
+#include "http/characters.hpp"
 
 #include <openssl/core_names.h>
 #include <openssl/err.h>
@@ -38,6 +39,11 @@ context_ptr make_server_context() {
 }
 
 }  // namespace
+
+std::string server_name_of(SSL const* ssl) {
+    auto const* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    return name ? names::normal(name) : std::string();
+}
 
 bool is_built_in() noexcept {
     return true;
@@ -101,19 +107,34 @@ server_context const& server_context::of(SSL* ssl) {
     return *static_cast<server_context const*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
 }
 
-names::list server_context::certificates_for(SSL* ssl) const {
-    auto const* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    if (!name || names::is_address(name))
-        return default_;
-    auto found = names_.find(name);
+// The first certificate of each kind of key that the name has, of which OpenSSL selects one that the client can verify.
+names::list server_context::certificates_for(std::string_view server_name) const {
+    auto found = server_name.empty() ? default_ : names_.find(server_name);
     if (found.empty() && !refuses_unknown_names_)
-        return default_;
-    return found;
+        found = default_;
+    names::list chosen;
+    for (auto const i : found) {
+        auto const is_alike = [&](std::size_t other) {
+            return all_[other].kind() == all_[i].kind();
+        };
+        if (std::ranges::none_of(chosen, is_alike))
+            chosen.push_back(i);
+    }
+    return chosen;
+}
+
+bool server_context::serves(std::string_view server_name, std::string_view host) const {
+    if (server_name.empty() || host.empty() || http::iequals(server_name, host))
+        return true;
+    auto const have_host = names_.find(host);
+    return std::ranges::any_of(certificates_for(server_name), [&](std::size_t one) {
+        return std::ranges::find(have_host, one) != have_host.end();
+    });
 }
 
 int server_context::on_server_name(SSL* ssl, int* alert, void*) {
     auto const& me = of(ssl);
-    if (!me.certificates_for(ssl).empty())
+    if (!me.certificates_for(server_name_of(ssl)).empty())
         return SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name)
                    ? SSL_TLSEXT_ERR_OK
                    : SSL_TLSEXT_ERR_NOACK;
@@ -121,19 +142,11 @@ int server_context::on_server_name(SSL* ssl, int* alert, void*) {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// Sets one certificate for each kind of key. OpenSSL selects one that the client can verify.
 int server_context::on_certificate(SSL* ssl, void*) {
     auto const& me = of(ssl);
-    boost::container::small_vector<int, 4> kinds;
-    for (auto const i : me.certificates_for(ssl)) {
-        auto const& one = me.all_[i];
-        if (std::ranges::find(kinds, one.kind()) != kinds.end())
-            continue;
-        kinds.push_back(one.kind());
-        if (!me.use(ssl, one))
-            return 0;
-    }
-    return 1;
+    return std::ranges::all_of(me.certificates_for(server_name_of(ssl)), [&](std::size_t i) {
+        return me.use(ssl, me.all_[i]);
+    });
 }
 
 bool server_context::use(SSL* ssl, certificate const& one) const {

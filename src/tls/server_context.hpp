@@ -7,6 +7,7 @@
 #include "tickets.hpp"
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,7 @@ public:
     server_context(settings const& s, std::shared_ptr<ticket_keys> keys);
 
     [[nodiscard]] std::unique_ptr<net::channel> accept(int descriptor) const override;
+    [[nodiscard]] bool serves(std::string_view server_name, std::string_view host) const override;
     [[nodiscard]] std::vector<certificate_info> const& certificates() const noexcept override {
         return infos_;
     }
@@ -34,7 +36,7 @@ private:
 
     void add(certificate_files const& files);
     void limit_sessions_to(std::string_view what);
-    [[nodiscard]] names::list certificates_for(SSL* ssl) const;
+    [[nodiscard]] names::list certificates_for(std::string_view server_name) const;
     [[nodiscard]] bool use(SSL* ssl, certificate const& one) const;
 
     context_ptr const context_;
@@ -45,5 +47,8 @@ private:
     bool const refuses_unknown_names_;
     std::shared_ptr<ticket_keys> const keys_;
 };
+
+/// The server name for which a client asks; see `names::normal`. Empty without one.
+[[nodiscard]] std::string server_name_of(SSL const* ssl);
 
 }  // namespace tls

@@ -48,6 +48,7 @@ struct request {
     std::string fields = {};
     std::string client = "10.0.0.1";
     std::string certificate = {};
+    std::string server_name = {};
 };
 
 config::limit by(std::vector<key_part> key) {
@@ -64,7 +65,8 @@ std::optional<std::array<std::uint8_t, 16>> client_of(config::limit const& l, re
     http::request_head head;
     BOOST_REQUIRE(!http::parse(text, head));
     auto const address = boost::asio::ip::make_address(r.client);
-    return proxy::keys_of_requests(l).client_of({head, address, false, r.certificate});
+    return proxy::keys_of_requests(l).client_of(
+        {head, address, false, r.certificate, r.server_name});
 }
 
 // The key of a request. Its fields may include Connection, which names fields that the proxy does not forward.
@@ -73,7 +75,7 @@ std::uint64_t key_of(config::limit const& l, request const& r) {
     http::request_head head;
     BOOST_REQUIRE(!http::parse(text, head));
     auto const address = boost::asio::ip::make_address(r.client);
-    return proxy::keys_of_requests(l).of({head, address, false, r.certificate});
+    return proxy::keys_of_requests(l).of({head, address, false, r.certificate, r.server_name});
 }
 bool are_one(config::limit const& l, request const& a, request const& b) {
     return key_of(l, a) == key_of(l, b);
@@ -192,7 +194,8 @@ BOOST_AUTO_TEST_CASE(of_several_values_is_a_fault) {
         http::request_head head;
         BOOST_REQUIRE(!http::parse(text, head));
         auto const address = boost::asio::ip::make_address(r.client);
-        return proxy::fault_of_keys(std::vector{part}, {head, address, false, r.certificate})
+        return proxy::fault_of_keys(std::vector{part},
+                                    {head, address, false, r.certificate, r.server_name})
             .status;
     };
     auto const cookie = source(kind::cookie, "session");
@@ -242,6 +245,17 @@ BOOST_AUTO_TEST_CASE(by_client_certificate_is_its_subject) {
     BOOST_TEST(client_of(l, nobody).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(by_sni_is_the_server_name) {
+    request const a{.server_name = "a.example"};
+    auto const l = by({source(kind::sni)});
+    BOOST_TEST(are_one(l, a, {"/b", "A: b\r\n", "10.0.0.2", "CN=anna", "a.example"}));
+    BOOST_TEST(!are_one(l, a, {.server_name = "b.example"}));
+    BOOST_TEST(!are_one(l, a, {}));
+    BOOST_TEST(are_one(l, {}, {.client = "10.0.0.2"}));
+    BOOST_TEST(!are_one(by({source(kind::sni), source(kind::client_certificate)}),
+                        {.server_name = "a"}, {.certificate = "a"}));
+}
+
 BOOST_AUTO_TEST_CASE(by_client_certificate_can_require_one) {
     auto part = source(kind::client_certificate);
     part.otherwise = {source(kind::reject)};
@@ -250,7 +264,8 @@ BOOST_AUTO_TEST_CASE(by_client_certificate_can_require_one) {
         http::request_head head;
         BOOST_REQUIRE(!http::parse(text, head));
         auto const address = boost::asio::ip::make_address(r.client);
-        return proxy::fault_of_keys(std::vector{part}, {head, address, false, r.certificate})
+        return proxy::fault_of_keys(std::vector{part},
+                                    {head, address, false, r.certificate, r.server_name})
             .status;
     };
     BOOST_TEST(fault({}) == 400u);

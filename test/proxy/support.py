@@ -206,6 +206,8 @@ class Answer:
 class Client:
     """One connection."""
 
+    host = "test"
+
     def __init__(self, port, receive_buffer=None, source="127.0.0.1", encrypted=OVER_TLS):
         six = ":" in source
         self.sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
@@ -233,7 +235,7 @@ class Client:
         return Answer(self.reader, method)
 
     def ask(self, target="/", method="GET", fields="", body=b"", version="1.1"):
-        self.send(f"{method} {target} HTTP/{version}\r\nHost: test\r\n{fields}\r\n".encode("latin-1") + body)
+        self.send(f"{method} {target} HTTP/{version}\r\nHost: {self.host}\r\n{fields}\r\n".encode("latin-1") + body)
         return self.answer(method)
 
     def ended(self):

@@ -22,7 +22,7 @@ from support import PATIENCE, PROXY, Client, ProxyTest, Reader, in_parallel, mai
 if not shutil.which("openssl"):
     skip("there is no openssl; to mend it, run test/setup")
 BUILT_WITHOUT = "this weir-proxy was built without TLS"
-GET = "GET %s HTTP/1.1\r\nHost: test\r\n\r\n"
+GET = "GET %s HTTP/1.1\r\nHost: a.example\r\n\r\n"
 UNRECOGNIZED_NAME, PROTOCOL_VERSION, NO_APPLICATION_PROTOCOL = 112, 70, 120
 
 
@@ -77,6 +77,7 @@ def client_context(low=ssl.TLSVersion.TLSv1_2, high=ssl.TLSVersion.TLSv1_3, ciph
 class TlsClient(Client):
     def __init__(self, port, name="a.example", context=None, session=None):
         super().__init__(port)
+        self.host = name or self.host
         self.sock = (context or client_context()).wrap_socket(
             self.sock, server_hostname=name, session=session, suppress_ragged_eofs=False)
         self.reader = Reader(self.sock)
@@ -333,7 +334,7 @@ class Tls(ProxyTest):
     def test_no_early_data(self):
         proxy = self.start_tls("a")
         session = self.files.path("early-session")
-        request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        request = b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"
         self.assertIn("Max Early Data: 0", self.s_client(proxy, "-sess_out", session, "-ign_eof", text=request))
 
     def test_sessions_are_resumed_over_threads_and_reloads(self):
@@ -429,7 +430,7 @@ class Tls(ProxyTest):
             body = b"x" * 200
             n = 200
             for i in range(n):
-                client.send(f"POST /digest?{i} HTTP/1.1\r\nHost: t\r\nContent-Length: 200\r\n\r\n".encode() + body)
+                client.send(f"POST /digest?{i} HTTP/1.1\r\nHost: a.example\r\nContent-Length: 200\r\n\r\n".encode() + body)
             expected = hashlib.sha256(body).hexdigest().encode()
             self.assertEqual([client.answer().body for _ in range(n)], [expected] * n)
 
@@ -443,7 +444,7 @@ class Tls(ProxyTest):
                 self.assertEqual(client.ask(f"/chunked/{size}").body, body)
                 got = client.ask("/digest", "POST", f"Content-Length: {size}\r\n", body).body
                 self.assertEqual(got.decode(), hashlib.sha256(body).hexdigest())
-                client.send("POST /digest HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n")
+                client.send("POST /digest HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n")
                 for i in range(0, size, 70_000):
                     piece = body[i : i + 70_000]
                     client.send(b"%x\r\n%s\r\n" % (len(piece), piece))
@@ -455,7 +456,7 @@ class Tls(ProxyTest):
         size = 3_000_000
         body = pattern(size)
         with TlsClient(proxy.port) as client:
-            client.send(f"POST /stream-back HTTP/1.1\r\nHost: t\r\nContent-Length: {size}\r\n\r\n")
+            client.send(f"POST /stream-back HTTP/1.1\r\nHost: a.example\r\nContent-Length: {size}\r\n\r\n")
             client.reader.data = both_ways(client, body, size)
             self.assertEqual(client.answer().body, body)
 
@@ -479,7 +480,7 @@ class Tls(ProxyTest):
     def test_short_records(self):
         """A client asks for records of 512 bytes (RFC 6066), and reads slowly."""
         proxy = self.start_tls("a")
-        request = b"GET /bytes/1000000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        request = b"GET /bytes/1000000 HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"
         for version in ("-tls1_2", "-tls1_3"):
             done = openssl("s_client", "-connect", f"127.0.0.1:{proxy.port}", "-servername", "a.example",
                            "-maxfraglen", 512, version, "-quiet", "-ign_eof", input=request)
@@ -512,7 +513,7 @@ class Tls(ProxyTest):
         proxy = self.start_tls("a")
         for end in (lambda c: c.sock.shutdown(socket.SHUT_WR), lambda c: c.sock.unwrap()):
             with TlsClient(proxy.port) as client:
-                client.send("POST /digest HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\n" + "x" * 50)
+                client.send("POST /digest HTTP/1.1\r\nHost: a.example\r\nContent-Length: 100\r\n\r\n" + "x" * 50)
                 wait_until(lambda: proxy.numbers()["proxy"]["open"] == 1)
                 with contextlib.suppress(OSError):
                     end(client)
@@ -532,7 +533,7 @@ class Tls(ProxyTest):
         self.upstream.script["/echo"] = echo
         route = '[[route]]\nupstream = "shop"\nupgrade = { to = "websocket" }\n'
         proxy = self.start_with(self.files.listen("a") + route)
-        upgrade = "GET /echo HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        upgrade = "GET /echo HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         body = pattern(2_000_000)
         with TlsClient(proxy.port) as client:
             client.send(upgrade)
@@ -700,7 +701,7 @@ class Tls(ProxyTest):
             self.assertEqual([client.ask("/", "POST", "Content-Length: 3\r\n", b"abc").status for _ in range(3)], [308] * 3)
         self.assertEqual(self.upstream.targets(), [])
         self.assertIn("reloaded", self.reload(proxy, self.files.listen("a") + plain(8443)))
-        self.assertEqual(ask(GET % "/x").get("location"), "https://test:8443/x")
+        self.assertEqual(ask(GET % "/x").get("location"), "https://a.example:8443/x")
 
     def answer_to(self, port, text):
         with Client(port) as client:

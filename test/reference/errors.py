@@ -72,6 +72,8 @@ class Responses(unittest.TestCase):
         for file in ("http/head", "proxy/reading", "proxy/failure", "proxy/decision", "proxy/key", "proxy/routes"):
             found |= set(re.findall(r'\{(\d\d\d),\s+"(.*?)"', source(f"src/{file}.cpp")))
             found |= set(re.findall(r'\? http::fault\{(\d\d\d), "(.*?)"', source(f"src/{file}.cpp")))
+        connection = re.search(r"fault session::fault_of_\w+\(exchange.*?^}", source("src/proxy/session.cpp"), re.S | re.M)[0]
+        found |= set(re.findall(r'return \{(\d\d\d),\s+"(.*?)"', connection))
         limit = source("src/proxy/limit.cpp")
         seats = re.search(r'return \{status, "(.*?)",\s+"(.*?)",\s+"(.*?)"\}', limit).groups()
         found |= {("503", text) for text in seats}

@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(the_handshake_names_what_was_agreed) {
     auto const agreed = w.channel->agreed();
     BOOST_TEST(agreed.version == "TLSv1.3");
     BOOST_TEST(agreed.cipher == SSL_get_cipher_name(w.client.get()));
-    BOOST_TEST(agreed.server_name == "A.example");
+    BOOST_TEST(agreed.server_name == "a.example");
 }
 
 BOOST_AUTO_TEST_CASE(failures_have_reasons) {

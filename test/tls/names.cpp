@@ -73,3 +73,11 @@ BOOST_AUTO_TEST_CASE(only_a_whole_first_label_can_be_a_wildcard) {
         BOOST_TEST(!tls::names::is_usable(bad), bad);
     BOOST_TEST(!tls::names::is_usable(std::string_view("a\0b", 3)));
 }
+
+BOOST_AUTO_TEST_CASE(of_clients_have_one_form) {
+    BOOST_TEST(tls::names::normal("A.Example") == "a.example");
+    BOOST_TEST(tls::names::normal("xn--A") == "xn--a");
+    BOOST_TEST(tls::names::normal("").empty());
+    for (auto const* const address : {"127.0.0.1", "::1", "2001:DB8::1", "10.1"})
+        BOOST_TEST(tls::names::normal(address).empty());
+}
