@@ -56,6 +56,14 @@ handshake handshake_of(net::error_code failed) noexcept {
     return handshake::other;
 }
 
+// Whether the first byte is the first letter of a method of HTTP, with which no client of TLS begins. Precondition: there
+// is input.
+net::task<bool> begins_as_text(net::connection& client) {
+    char first = 0;
+    auto const [ec, n] = co_await client.peek({&first, 1});
+    co_return !ec && first >= 'A' && first <= 'Z';
+}
+
 // The cost of a handshake, whose full cost is `full`. A resumed one takes a quarter of the CPU time. A failed one costs
 // more, so that a client that only fails is soon rejected.
 weir::amount cost_of(handshake how, weir::amount full) noexcept {
@@ -141,7 +149,8 @@ net::task<next> session::encrypt() {
         shared_.accounting.shakes_hands(is_here ? handshake::limited : handshake::disconnected);
         co_return next::reset;
     }
-    auto const how = co_await shake_hands(*by);
+    lacks_tls_ = co_await begins_as_text(client_);
+    auto const how = lacks_tls_ ? handshake::not_tls : co_await shake_hands(*by);
     certificates_ = by->certificates;
     shared_.accounting.shakes_hands(how);
     by->limits.change_cost(entered, [how](weir::amount cost) { return cost_of(how, cost); });
@@ -151,7 +160,8 @@ net::task<next> session::encrypt() {
         client_.stop_encryption();
         co_return next::close_gently;
     }
-    co_return is_complete(how) ? next::request : next::close;
+    // A request without TLS gets a response that states the reason.
+    co_return lacks_tls_ || is_complete(how) ? next::request : next::close;
 }
 
 net::task<handshake> session::shake_hands(tls_listener const& by) {
@@ -255,10 +265,9 @@ net::task<next> session::serve(workspace& w) {
     } else {
         accounting.begins(x, text.substr(0, text.find('\r')));
         http::read_accept(x.kept.accept, x.request.head);
-        if (role_.check)
+        wrong = fault_of_connection(x);
+        if (!wrong && role_.check)
             wrong = describe(x, plan->configuration.clients);
-        else
-            wrong = fault_of_host(x);
         if (!wrong)
             wrong = plan->routes.check(x.request.asked());
         x.record.to = plan->routes.find(
@@ -386,11 +395,14 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
     co_return end;
 }
 
-// Reports a request for a server other than the one for which the client began the connection (RFC 9110, 15.5.20).
-http::fault session::fault_of_host(exchange const& x) const {
+// Reports a request without the TLS that the listener requires, and one for a server other than that for which the client
+// began the connection (RFC 9110, 15.5.20). A check describes a request of another connection.
+http::fault session::fault_of_connection(exchange const& x) const {
+    if (lacks_tls_)
+        return {400, "this port requires TLS: use https"};
     auto const& how = x.record.encryption;
     auto const host = http::name_of_host(x.request.head.host);
-    if (!how || certificates_->serves(how->server_name, host))
+    if (!how || role_.check || certificates_->serves(how->server_name, host))
         return {};
     return {421, "the connection is for another server name"};
 }

@@ -71,7 +71,7 @@ private:
                                   decision const& what);
     [[nodiscard]] request_info info_of(exchange const& x,
                                        boost::asio::ip::address const& client) const;
-    [[nodiscard]] http::fault fault_of_host(exchange const& x) const;
+    [[nodiscard]] http::fault fault_of_connection(exchange const& x) const;
     void set_variables(exchange& x) const;
     net::task<> wait(route const& to, entry& entered);
     net::task<failure> prepare_body(workspace& w, route const& to, body_clock& clock);
@@ -94,6 +94,7 @@ private:
     std::shared_ptr<tls::context const> certificates_;  // null without TLS
     std::string name_;                                  // of the peer, for the upstream and the log
     bool fresh_ = true;                                 // no request yet
+    bool lacks_tls_ = false;  // the listener requires TLS, and the client does not use it
 };
 
 }  // namespace proxy
