@@ -141,6 +141,22 @@ void add(tool::json& out, tcp_state const& t) {
     out.member("bytes_up", t.bytes_up).member("bytes_down", t.bytes_down).end();
 }
 
+void add_tls(tool::json& out, state const& s) {
+    for (auto const& [name, n] : s.handshakes)
+        out.member(name, n);
+    out.name("failed").begin();
+    for (auto const& [name, n] : s.failed_handshakes)
+        out.member(name, n);
+    out.end().name("certificates").begin('[');
+    for (auto const& one : s.certificates)
+        out.begin()
+            .member("listener", one.listener)
+            .member("file", one.file)
+            .member("expires", tool::to_text(one.valid_until))
+            .end();
+    out.end(']');
+}
+
 double mean(latency const& l) {
     auto const n = l.count();
     return n == 0 ? 0.0 : tool::seconds(l.total) / static_cast<double>(n);
@@ -220,7 +236,9 @@ std::string to_json(state const& s) {
     out.end(']').name("tcp").begin('[');
     for (auto const& t : s.tcp)
         add(out, t);
-    out.end(']').name("upstreams").begin('[');
+    out.end(']').name("tls").begin();
+    add_tls(out, s);
+    out.end().name("upstreams").begin('[');
     for (auto const& u : s.upstreams)
         add(out, u);
     out.end(']').end();

@@ -155,6 +155,16 @@ BOOST_FIXTURE_TEST_CASE(have_the_ranges_of_recent_waits, one_limit) {
              "{\"end\":0.016777215,\"count\":0},{\"end\":0.033554431,\"count\":1}]"));
 }
 
+BOOST_FIXTURE_TEST_CASE(have_handshakes_and_the_ends_of_certificates, one_limit) {
+    BOOST_TEST(says(R"("tls":{"failed":{},"certificates":[]})"));
+    all.handshakes = {{"full", 5}, {"resumed", 7}};
+    all.failed_handshakes = {{"limited", 3}, {"timeout", 0}};
+    all.certificates = {{"[::]:443", "/a \"b\".pem", std::chrono::sys_days(2024y / 2 / 29) + 1h}};
+    BOOST_TEST(says(
+        R"("tls":{"full":5,"resumed":7,"failed":{"limited":3,"timeout":0},"certificates":[{"listener":"[::]:443",)"
+        R"("file":"/a \"b\".pem","expires":"2024-02-29T01:00:00.000Z"}]})"));
+}
+
 BOOST_FIXTURE_TEST_CASE(have_the_mean_response_time_of_a_server, one_limit) {
     all.upstreams.push_back({.name = "u", .checked = false, .servers = {}});
     auto& server = all.upstreams[0].servers.emplace_back();

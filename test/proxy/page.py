@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import socket
+import ssl
+import subprocess
 import tempfile
 import threading
 import time
@@ -190,6 +192,34 @@ class Page(ProxyTest):
         wait_until(lambda: self.run_js(texts)[2:8] == ["0", "0", "1", "0", "0", "0"])
         self.assertEqual(self.run_js(texts)[8:], ["1 kB", "1 kB"])
         self.assertFalse(self.run_js("return document.getElementById('tcp-part').hidden"))
+
+    def test_a_listener_with_tls_shows_handshakes_and_certificates(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        file = os.path.join(folder, "<b>.pem")  # a name that looks like markup
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a.example", "-days", "20", "-addext", "subjectAltName=DNS:a.example",
+                               "-keyout", file + ".key", "-out", file], capture_output=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        proxy = self.start_with(self.config(self.limit("stove", "3 seats")) + '[[listen]]\naddress = "127.0.0.1:0"\n[[listen]]\n'
+                                f'address = "127.0.0.2:0"\ntls = [{{ certificate = "{file}", key = "{file}.key" }}]\n'
+                                '[[route]]\nupstream = "shop"\n')
+        port = int(re.search(r"https://127\.0\.0\.2:(\d+)", proxy.greeting)[1])
+        trusting = ssl.create_default_context(cafile=file)
+        with socket.create_connection(("127.0.0.2", port)) as sock, trusting.wrap_socket(sock, server_hostname="a.example"):
+            pass
+        for name, expected in (("b.example", ssl.SSLError), (None, None)):
+            with socket.create_connection(("127.0.0.2", port)) as sock:
+                if expected:
+                    self.assertRaises(expected, trusting.wrap_socket, sock, server_hostname=name)
+                else:
+                    sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                    self.assertIn(b"400", sock.recv(100))
+        self.open_page(proxy)
+        text = "return document.getElementById('handshakes').textContent"
+        wait_until(lambda: self.run_js(text) == "1 full handshake · 0 resumed · 0 rejected by limits · "
+                                                "2 failed (1 unknown name, 1 not tls)", "the handshakes")
+        cells = self.run_js("return [...document.querySelectorAll('#certificates tbody td')].map(e => e.textContent)")
+        self.assertEqual([cells[0], cells[1], cells[3]], ["127.0.0.2:0", file, "20 days"])
+        self.assertFalse(self.run_js("return document.getElementById('tls-part').hidden"))
 
     def test_shows_the_numbers_of_stats_json(self):
         proxy = self.start_with(self.config(*self.all_limits()))

@@ -158,13 +158,15 @@ class Proxy(ProxyTest):
         with open(os.path.join(self.folder.name, "access.log")) as file:
             return file.read().splitlines()
 
-    def test_metrics(self):
+    def tls_listener(self):
         file = os.path.join(self.folder.name, "tls.pem")
         made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a.example", "-keyout",
                                file, "-out", file + ".crt"], capture_output=True)
         self.assertEqual(made.returncode, 0, made.stderr)
-        tls = f'[[listen]]\naddress = "127.0.0.3:0"\ntls = [{{ certificate = "{file}.crt", key = "{file}" }}]\n'
-        found, values = families(request(self.start_serving(tls), "/metrics").body.decode())
+        return f'[[listen]]\naddress = "127.0.0.3:0"\ntls = [{{ certificate = "{file}.crt", key = "{file}" }}]\n'
+
+    def test_metrics(self):
+        found, values = families(request(self.start_serving(self.tls_listener()), "/metrics").body.decode())
         described = {names(row[0])[0]: [row[1], names(row[2]), row[3]] for row in tables(page("metrics"), "metric")}
         self.assertEqual(described, found)
         for label in ("result", "decision", "reason", "kind", "mode"):
@@ -173,7 +175,7 @@ class Proxy(ProxyTest):
                 self.assertEqual({name for row in rows for name in names(row[0])}, values[label] - {""})
 
     def test_members_of_stats(self):
-        proxy = self.start_serving()
+        proxy = self.start_serving(self.tls_listener())
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/slow").status for _ in range(2)], [204, 204])
         self.assertEqual(put(proxy, "trial", "2/1h")[0], 200)

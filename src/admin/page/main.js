@@ -43,6 +43,7 @@ function begin() {
   $('servers').replaceChildren(headOf(SERVER_COLUMNS));
   $('bandwidths').replaceChildren(headOf(BANDWIDTH_COLUMNS));
   $('tcp').replaceChildren(headOf(TCP_COLUMNS));
+  $('certificates').replaceChildren(headOf(CERTIFICATE_COLUMNS));
 }
 
 function render() {
@@ -64,6 +65,7 @@ function render() {
   $('bandwidths-part').hidden = !stats.bandwidths.length;
   updateRows(tcpRows, new Map(stats.tcp.map(t => [tcpName(t), t])), () => new TcpRow(), $('tcp'));
   $('tcp-part').hidden = !stats.tcp.length;
+  renderTls(stats.tls);
   arrange(false);
   renderNow();
   for (const svg of $('signals').querySelectorAll('svg')) svg.plot.draw();
