@@ -147,7 +147,7 @@ struct shared_context {
     explicit shared_context(client_settings const& s)
         : context(engine::make_context(TLS_client_method())),
           contents(fingerprint_of(s)),
-          is_insecure(s.is_insecure) {
+          session_life(s.session_life) {
         auto* const c = context.get();
         SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
         SSL_CTX_sess_set_new_cb(c, on_session);
@@ -158,7 +158,7 @@ struct shared_context {
 
     context_ptr const context;
     std::string const contents;  // a digest of the files
-    bool const is_insecure;
+    clock::duration const session_life;
 };
 
 // A session, and when its certificate was verified. Each connection has its own copy: OpenSSL may change it.
@@ -198,7 +198,7 @@ public:
 private:
     [[nodiscard]] known_session session_at(clock::time_point now) const {
         std::lock_guard const lock(mutex_);
-        if (!last_.session || now - last_.verified >= session_life)
+        if (!last_.session || now - last_.verified >= shared_->session_life)
             return {};
         return {session_ptr(SSL_SESSION_dup(last_.session.get())), last_.verified};
     }
@@ -236,8 +236,11 @@ protected:
         auto const reason = ERR_GET_REASON(code);
         if (is_of_ssl && reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
             return boost::asio::error::connection_reset;
-        if (is_of_ssl && reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
-            return {static_cast<int>(SSL_get_verify_result(ssl())), of_certificate};
+        // OpenSSL may report an error of a signature first, not that of the verification.
+        auto const verified = SSL_get_verify_result(ssl());
+        if (SSL_in_init(ssl()) != 0 && SSL_get_verify_mode(ssl()) != SSL_VERIFY_NONE &&
+            verified != X509_V_OK)
+            return {static_cast<int>(verified), of_certificate};
         return {static_cast<int>(code & 0x7fffffff), of_tls};
     }
 

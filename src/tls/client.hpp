@@ -4,6 +4,7 @@
 #include "net/asio.hpp"
 #include "net/channel.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,6 +19,8 @@ struct client_settings {
         {};  // a PEM file of trusted certificates; empty: the authorities of the system
     bool is_insecure = false;                           // any certificate of a server is accepted
     std::optional<certificate_files> certificate = {};  // for servers that demand one
+    // From the verification of a certificate until a new session must begin.
+    std::chrono::steady_clock::duration session_life = std::chrono::hours(1);
 };
 
 /// The protocol inside the encryption.
@@ -27,12 +30,9 @@ enum class inner_protocol : std::uint8_t {
 };
 
 /// The connections to one server. Each connection resumes the session of an earlier one, if the server allows it. A
-/// resumed connection does not verify the certificate again; after `session_life` a new session must begin. Any thread
-/// may use it.
+/// resumed connection does not verify the certificate again. Any thread may use it.
 class client {
 public:
-    static constexpr std::chrono::hours session_life{1};
-
     client() = default;
     client(client const&) = delete;
     virtual ~client() = default;

@@ -104,9 +104,21 @@ struct one_port {
     net::endpoint at;
 };
 
+// An encryption whose handshake ends at once with `ec`, or never (`would_block`).
+struct only_a_handshake final : net::channel {
+    explicit only_a_handshake(net::error_code how) : ec(how) {}
+    result shake_hands() override { return {.ec = ec}; }
+    agreement agreed() const override { return {}; }
+    result read(std::span<char>) override { return {.ec = asio::error::eof}; }
+    result write(http::gather const&) override { return {.ec = asio::error::eof}; }
+    bool has_input() const override { return false; }
+    result end_output() override { return {}; }
+
+    net::error_code const ec;
+};
+
 struct several_ports {
-    net::error_code connect(net::server_endpoints& to, net::clock::duration limit = 10s,
-                            net::opening const& how = {}) {
+    net::error_code connect(net::server_endpoints& to, net::clock::duration limit = 10s) {
         net::error_code outcome;
         bool done = false;
         auto const attempt = [&]() -> net::task<> {
@@ -121,6 +133,7 @@ struct several_ports {
 
     asio::io_context context;
     net::watchdog dog{context};
+    net::opening how;
     one_port closed{context, kind::closed};
     one_port good{context, kind::open};
 };
@@ -171,10 +184,49 @@ BOOST_FIXTURE_TEST_CASE(that_nobody_needs_any_more_are_given_up, several_ports) 
     one_port silent{context, kind::silent};
     net::server_endpoints two({silent.at, good.at});
     int asked = 0;
-    net::opening const how{
-        .introduction = {}, .encrypt = {}, .is_over = [&] { return ++asked > 2; }};
-    BOOST_TEST((connect(two, 1h, how) == asio::error::operation_aborted));
+    how.is_over = [&] { return ++asked > 2; };
+    BOOST_TEST((connect(two, 1h) == asio::error::operation_aborted));
     BOOST_TEST(!good.took_one());
+}
+
+BOOST_FIXTURE_TEST_CASE(an_endpoint_accepts_if_its_handshake_succeeds, several_ports) {
+    one_port other{context, kind::open};
+    std::vector<net::error_code> outcomes;  // of the next handshakes, the last one first
+    how.encrypt = [&](int) {
+        auto const ec = outcomes.back();
+        outcomes.pop_back();
+        return std::make_unique<only_a_handshake>(ec);
+    };
+    net::server_endpoints both({good.at, other.at});
+    outcomes = {{}, asio::error::eof};
+    BOOST_TEST(!connect(both));
+    BOOST_TEST(good.took_one());
+    BOOST_TEST(other.took_one());
+    outcomes = {{}};  // the next attempt starts with the endpoint found before
+    BOOST_TEST(!connect(both));
+    BOOST_TEST(other.took_one());
+    outcomes = {asio::error::eof, asio::error::eof};
+    BOOST_TEST((connect(both) == asio::error::eof));
+    outcomes = {asio::error::would_block, asio::error::would_block};
+    BOOST_TEST((connect(both, 200ms) == asio::error::timed_out));
+    BOOST_TEST(outcomes.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(an_introduction_comes_before_the_handshake, several_ports) {
+    how.introduction = "PROXY";
+    bool shakes_hands = false;
+    how.encrypt = [&](int) {
+        shakes_hands = true;
+        return std::make_unique<only_a_handshake>(net::error_code());
+    };
+    net::server_endpoints one({good.at});
+    BOOST_TEST(!connect(one));
+    BOOST_TEST(shakes_hands);
+    auto there = good.acceptor.accept();
+    std::string got;
+    net::error_code end;
+    net::asio::read(there, net::asio::dynamic_buffer(got), end);
+    BOOST_TEST(got == "PROXY");
 }
 
 BOOST_FIXTURE_TEST_CASE(the_other_side_is_here, connected) {

@@ -195,7 +195,8 @@ struct two_threads {
         proxy::upstream_connection made;
         auto const task = [&]() -> net::task<> {
             net::error_code ec;
-            made = co_await a.pool.open(*server, 1s, ec);
+            proxy::connection_use const use;
+            made = co_await a.pool.open(*server, use, 1s, ec);
         };
         boost::asio::co_spawn(a.context, task(), boost::asio::detached);
         settle();
