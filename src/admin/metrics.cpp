@@ -212,6 +212,14 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
     out.family("weir_upstream_connect_failures_total", "Failed connection attempts.",
                metric::counter);
     each([](server_state const& one, auto add) { add(one.connect_failures); });
+    out.family("weir_upstream_tls_failures_total", "Errors of TLS by reason (only with https).",
+               metric::counter);
+    for (auto const& u : s.upstreams)
+        for (auto const& one : u.servers)
+            if (auto const& failed = one.tls_failures)
+                for (auto const& [reason, n] :
+                     {std::pair("certificate", failed->first), {"other", failed->second}})
+                    out.add(n, {{"upstream", u.name}, {"server", one.name}, {"reason", reason}});
 }
 
 }  // namespace

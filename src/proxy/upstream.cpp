@@ -83,6 +83,9 @@ admin::server_state upstream_server::state() const {
     s.responses = responses_.sum();
     s.error_responses = error_responses_;
     s.connect_failures = connect_failures_;
+    std::lock_guard const lock(encryption_mutex_);
+    if (encryption_)
+        s.tls_failures = {refused_certificates_, tls_failures_};
     return s;
 }
 
@@ -290,6 +293,8 @@ void upstream::note_check(upstream_server& server, bool good) {
 void upstream::report(upstream_server& server, net::error_code const& ec) const {
     if (!tls::is_of_tls(ec))
         return;
+    auto& count = tls::is_of_certificate(ec) ? server.refused_certificates_ : server.tls_failures_;
+    count.fetch_add(1, std::memory_order_relaxed);
     {
         auto const now = net::clock::now();
         std::lock_guard const lock(server.trouble_mutex_);

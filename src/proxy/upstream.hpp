@@ -120,6 +120,8 @@ private:
     std::atomic<std::uint64_t> pause_ =
         0;  // the number of its pause after a failed connection; 0 without one
     std::atomic<std::uint64_t> connect_failures_ = 0;
+    std::atomic<std::uint64_t> refused_certificates_ = 0;
+    std::atomic<std::uint64_t> tls_failures_ = 0;  // others
     std::mutex trouble_mutex_;
     net::error_code
         trouble_;  // the last error of TLS that was reported; protected by `trouble_mutex_`
@@ -206,7 +208,8 @@ public:
     void note(upstream_server& server, bool reached);
     /// Records the result of a health check.
     void note_check(upstream_server& server, bool good);
-    /// Reports an error of TLS at a server. A repeated error is reported once per minute, and any error once per second.
+    /// Counts an error of TLS at a server, and reports it. A repeated error is reported once per minute, and any error once
+    /// per second. Other errors have no effect.
     void report(upstream_server& server, net::error_code const& ec) const;
 
 private:

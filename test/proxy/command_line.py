@@ -81,6 +81,8 @@ WRONG = [
                                         "port from 1 to 65535"),
     (["--upstream", "127.0.0.1:0"], "with a port from 1 to 65535"),
     (["--upstream", "localhost"], "--upstream is `localhost`, but must be host:port"),
+    (["--upstream", "https://a/b"], "--upstream is `https://a/b`, but must be https:// and host:port"),
+    (["--upstream", "https://a:0"], "--upstream is `https://a:0`, but must be https:// and host:port"),
 ]
 
 

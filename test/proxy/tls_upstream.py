@@ -15,7 +15,7 @@ import threading
 import time
 
 import authority
-from admin_support import stats
+from admin_support import request, stats
 from support import (KEEPS_MEMORY, PATIENCE, PROXY, Client, Proxy, ProxyTest, Reader, Upstream, in_parallel, main, pattern,
                      skip, wait_until)
 
@@ -244,6 +244,11 @@ class Verification(TlsTest):
         proxy = self.start_shop(top='access_log = "-"\n')
         for _ in range(5):
             self.assertEqual(self.ask(proxy).status, 502)
+        metrics = request(proxy, "/metrics").body.decode()
+        server = f'upstream="shop",server="localhost:{self.upstream.port}"'
+        for reason, n in (("certificate", 5), ("other", 0)):
+            self.assertIn(f'weir_upstream_tls_failures_total{{{server},reason="{reason}"}} {n}\n', metrics)
+        self.assertIn(f"weir_upstream_connect_failures_total{{{server}}} 5\n", metrics)
         said = self.said(proxy)
         self.assertEqual(said.count("certificate has expired"), 1, said)  # not for each request
 

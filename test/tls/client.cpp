@@ -177,6 +177,17 @@ BOOST_AUTO_TEST_CASE(the_certificate_must_be_for_the_name) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_server_learns_its_name_unless_that_is_an_address) {
+    server const s(made_certificate("DNS:a.example,IP:10.0.0.1", "x", &authority()));
+    for (std::string_view const name : {"a.example", "a.example.", "10.0.0.1"}) {
+        with_server w(*client_of(std::string(name)), s);
+        BOOST_REQUIRE(w.shake_hands() == net::error_code());
+        auto const* const stated = SSL_get_servername(w.at.get(), TLSEXT_NAMETYPE_host_name);
+        BOOST_TEST((stated ? std::string_view(stated) : "") ==
+                   (name.starts_with('a') ? "a.example" : ""));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(an_authority_must_have_signed_the_certificate) {
     made_certificate const expired("DNS:a.example", "x", &authority(), -10);
     made_certificate const own("DNS:a.example", "x");
