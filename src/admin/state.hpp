@@ -198,7 +198,7 @@ struct server_state {
     latency responses;                   // time to the response header
     std::uint64_t error_responses = 0;   // of these, with status 5xx
     std::uint64_t connect_failures = 0;  // failed connection attempts
-    // Of a server with TLS: its certificates that were not accepted, and its other errors of TLS.
+    // The certificates of the server that were not accepted, and other errors of TLS; empty without TLS.
     std::optional<std::pair<std::uint64_t, std::uint64_t>> tls_failures;
 
     // See `history`.

@@ -100,16 +100,14 @@ void file_reader::read_encryption(table_reader& t, upstream& u) {
         };
         read_path("authorities", tls.authorities);
         of.get("server_name", tls.server_name, name_of_server());
-        if (of.has("certificate") || of.has("key")) {
-            auto& mine = tls.certificate.emplace();
-            read_path("certificate", mine.certificate);
-            read_path("key", mine.key);
-            for (auto const* const key : {"certificate", "key"})
-                if (!of.has(key))
-                    of.problem(
-                        of.at(),
-                        fmt::format("`certificate` and `key` need each other; missing `{}`", key));
-        }
+        certificate mine;
+        read_path("certificate", mine.certificate);
+        read_path("key", mine.key);
+        if (of.has("certificate") != of.has("key"))
+            of.problem(of.at(), fmt::format("`certificate` and `key` need each other; missing `{}`",
+                                            of.has("key") ? "certificate" : "key"));
+        if (of.has("certificate"))
+            tls.certificate = std::move(mine);
         of.get("insecure", tls.insecure, flag());
         if (tls.insecure && of.has("authorities"))
             of.problem(of.at("authorities"), "`authorities` and `insecure` exclude each other");

@@ -236,7 +236,7 @@ protected:
         auto const reason = ERR_GET_REASON(code);
         if (is_of_ssl && reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
             return boost::asio::error::connection_reset;
-        // OpenSSL may report an error of a signature first, not that of the verification.
+        // `code` may be the error of a signature, which caused that the verification failed.
         auto const verified = SSL_get_verify_result(ssl());
         if (SSL_in_init(ssl()) != 0 && SSL_get_verify_mode(ssl()) != SSL_VERIFY_NONE &&
             verified != X509_V_OK)

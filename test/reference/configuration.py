@@ -58,6 +58,7 @@ NEEDS_ABOVE = {
 NEEDS_BESIDE = {
     ("listen", "check"): {"clients": {"trusted": "10.0.0.1"}, "route": [{"check": True}]},
     ("limit", "bandwidth"): {"limit": [{"name": "bytes"}]},
+    ("upstream", "tls"): {"upstream": [{"name": "shop", "servers": ["https://a:1"]}]},
 }
 # The other tables that a key needs.
 BESIDE_KEY = {
@@ -69,6 +70,8 @@ NEEDS_OF_KEY = {
     ("listen", "mode"): {"address": "unix:/a"},
     ("listen", "handshake_limits"): {"tls": [{"certificate": "/a", "key": "/b"}]},
     ("listen", "unknown_name"): {"tls": [{"certificate": "/a", "key": "/b"}]},
+    ("upstream", "tls", "certificate"): {"key": "/b"},
+    ("upstream", "tls", "key"): {"certificate": "/a"},
     ("limit", "shared_as"): {"store": "counts"},
     ("limit", "prefetch"): {"store": "counts"},
     ("limit", "timeout"): {"store": "counts"},
@@ -210,7 +213,8 @@ class Configuration(unittest.TestCase):
                 if key.required:
                     self.reject(document, f"missing `{key.name}`")
                 elif (*path, key.name) not in (("route", "upstream"), ("listen", "tcp", "upstream"), ("upstream", "servers"), ("route", "respond"), ("route", "check"), ("limit", "rule"), ("limit", "tree"),
-                                                  ("limit", "bandwidth", "down")):
+                                                  ("limit", "bandwidth", "down"), ("upstream", "tls", "certificate"),
+                                                  ("upstream", "tls", "key")):
                     self.accept(document)
 
     def test_bounds(self):

@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_ticket_may_come_at_any_time) {
     BOOST_TEST(!with_server(*c, s).is_resumed());
     BOOST_REQUIRE(SSL_new_session_ticket(first.at.get()) == 1);
     BOOST_REQUIRE(SSL_do_handshake(first.at.get()) == 1);
-    first.settle();  // the ticket is no byte of a response
+    first.settle();  // the ticket is not a part of a response
     BOOST_TEST(!first.channel->has_input());
     with_server second(*c, s);
     BOOST_TEST(second.is_resumed());
