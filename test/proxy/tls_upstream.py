@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """TLS towards servers: verification, names, resumption, reloads, ends of responses, and servers that break the protocol."""
 
+import collections
 import contextlib
 import hashlib
 import os
+import random
 import select
 import shutil
 import signal
@@ -493,8 +495,7 @@ class Slices:
                 for one, other in ((mine, theirs), (theirs, mine)):
                     threading.Thread(target=self.relay, args=(one, other), daemon=True).start()
 
-    @staticmethod
-    def relay(one, other):
+    def relay(self, one, other):
         with contextlib.suppress(OSError):
             while data := one.recv(65536):
                 for n in range(len(data)):
@@ -550,6 +551,74 @@ class Transfers(TlsTest):
 
         in_parallel(16, work)
         self.assertLessEqual(len(self.upstream.handshakes), 40)
+
+
+class Damage(Slices):
+    """A server that passes the bytes of another one on, and damages each second connection at a random place."""
+
+    def __init__(self, case, to, seed):
+        self.random, self.count, self.lock = random.Random(seed), 0, threading.Lock()
+        super().__init__(case, to)
+
+    def relay(self, one, other):
+        with self.lock:
+            self.count += 1
+            way = self.random.choice(("flip", "end", "reset", "drop", "repeat")) if self.count % 4 < 2 else None
+            left = self.random.choice((5, 50, 500, 2000, 5000, 50_000, 500_000))
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                if way and len(data) > left:
+                    at, way_now, way = left, way, None
+                    if way_now == "flip":
+                        data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+                    elif way_now == "drop":
+                        data = data[:at] + data[at + 1 :]
+                    elif way_now == "repeat":
+                        data = data[:at] + data[at : at + 1] + data[at:]
+                    elif way_now == "end":
+                        other.sendall(data[:at])
+                        break
+                    else:
+                        other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                        return other.close()
+                left -= len(data)
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+
+
+class Faults(TlsTest):
+    def test_damaged_bytes_never_reach_a_client(self):
+        damage = Damage(self, self.upstream.port, seed=int(os.environ.get("WEIR_SEED", "1")))
+        proxy = self.start_shop(servers=[damage], top='threads = 2\n[timeouts]\nupstream = "500ms"\n')
+        outcomes = collections.Counter()
+        end = time.monotonic() + float(os.environ.get("WEIR_SECONDS", "2"))
+
+        def work(i):
+            choose = random.Random(i)
+            while time.monotonic() < end:
+                size = choose.choice((10, 3000, 40_000, 300_000))
+                target = choose.choice(("bytes", "chunked", "until-close"))
+                with Client(proxy.port) as client:
+                    try:
+                        if choose.random() < 0.3:
+                            body = pattern(size)
+                            answer = client.ask("/digest", "POST", f"Content-Length: {size}\r\n", body)
+                            right = hashlib.sha256(body).hexdigest().encode()
+                        else:
+                            answer, right = client.ask(f"/{target}/{size}"), pattern(size)
+                    except (EOFError, OSError):
+                        outcomes["aborted"] += 1
+                        continue
+                    if answer.status == 200:
+                        self.assertEqual(answer.body, right)
+                    else:
+                        self.assertIn(answer.status, (502, 504))
+                    outcomes[answer.status] += 1
+
+        in_parallel(6, work)
+        self.assertGreater(outcomes[200], 10, outcomes)
+        self.assertGreater(outcomes[502] + outcomes["aborted"], 10, outcomes)
+        wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][0]["connections"] <= 6, "connections to end")
 
 
 class Times(TlsTest):
