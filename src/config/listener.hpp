@@ -123,6 +123,8 @@ struct listener {
     std::optional<config::client_certificates> client_certificates =
         {};                               // empty: the proxy does not ask for them
     std::optional<tcp_options> tcp = {};  // it accepts connections of any protocol
+    std::vector<std::string> alpn =
+        {};  // with `tls` and `tcp`: the protocols of clients, best first
     std::vector<std::string> handshake_limits =
         {};  // by name; a handshake gets permits from all or none
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,21 @@
 #include <vector>
 
 namespace config {
+namespace {
+
+// A name of RFC 7301, if it can be printed.
+kind<std::string> protocol_of_alpn() {
+    return {"a protocol of ALPN, such as postgresql",
+            [](toml::node const& node) -> std::optional<std::string> {
+                auto const* const text = node.as_string();
+                bool const right =
+                    text && !text->get().empty() && text->get().size() <= 255 &&
+                    std::ranges::all_of(text->get(), [](char c) { return c > ' ' && c < 0x7f; });
+                return right ? std::optional(text->get()) : std::nullopt;
+            }};
+}
+
+}  // namespace
 
 void file_reader::read_listener(table_reader& t) {
     listener l;
@@ -36,8 +52,6 @@ void file_reader::read_listener(table_reader& t) {
         l.tcp = read_tcp(of, made_, upstreams_, limits_);
         if (l.check)
             of.problem(of.at(), "`check` and `tcp` exclude each other");
-        if (!l.tls.empty())
-            of.problem(of.at(), "`tls` and `tcp` exclude each other: the bytes pass unchanged");
     });
     made_.listeners.push_back(std::move(l));
 }
@@ -90,7 +104,14 @@ void file_reader::read_tls(table_reader& t, listener& l) {
         t.problem(t.at("handshake_limits"),
                   fmt::format("{} limits; at most {} are allowed", l.handshake_limits.size(),
                               route::most_limits));
-    for (auto const* const key : {"unknown_name", "client_certificates", "handshake_limits"})
+    t.list("alpn", protocol_of_alpn(), [&](std::string name, position at) {
+        if (std::ranges::find(l.alpn, name) != l.alpn.end())
+            t.problem(at, fmt::format("duplicate protocol `{}`", name));
+        l.alpn.push_back(std::move(name));
+    });
+    if (t.has("alpn") && !t.has("tcp"))
+        t.problem(t.at("alpn"), "`alpn` requires `tcp`: HTTP has its own protocols");
+    for (auto const* const key : {"unknown_name", "client_certificates", "handshake_limits", "alpn"})
         if (t.has(key) && !t.has("tls"))
             t.problem(t.at(key), fmt::format("`{}` requires `tls`", key));
 }

@@ -384,6 +384,7 @@ std::string write(configuration const& c) {
                    fmt::format("{{ authorities = {}, required = {} }}",
                                tool::quoted(clients->authorities), clients->required));
         w.member("handshake_limits", l.handshake_limits);
+        w.member("alpn", l.alpn);
         if (auto const& check = l.check)
             w.line("check", fmt::format("{{ described_by = {}, refuse = {} }}",
                                         value_text(check->described_by), check->refuse));

@@ -122,12 +122,42 @@ std::string make_line(std::optional<connection_ends> const& ends) {
 
 enum class origin : char { own = 0x20, of_client = 0x21 };
 
-std::string make_block(origin what, std::optional<connection_ends> const& ends) {
+void add_number(std::string& to, std::size_t n) {
+    to += static_cast<char>(n >> 8);
+    to += static_cast<char>(n & 255);
+}
+
+enum class part : char {
+    alpn = 1,
+    authority = 2,
+    tls = 0x20,
+    tls_version = 0x21,
+    tls_cipher = 0x23
+};
+
+void add_part(std::string& to, part type, std::string_view value) {
+    if (value.empty())
+        return;
+    to += static_cast<char>(type);
+    add_number(to, value.size());
+    to += value;
+}
+
+std::string parts_of(introduced_tls const& t) {
+    std::string all;
+    add_part(all, part::alpn, t.protocol);
+    add_part(all, part::authority, t.server_name);
+    // The client uses TLS. A verified certificate would make the last four bytes 0.
+    std::string tls{'\1', '\0', '\0', '\0', '\1'};
+    add_part(tls, part::tls_version, t.version);
+    add_part(tls, part::tls_cipher, t.cipher);
+    add_part(all, part::tls, tls);
+    return all;
+}
+
+std::string make_block(origin what, std::optional<connection_ends> const& ends,
+                       std::optional<introduced_tls> const& tls = {}) {
     std::string body;
-    auto const add_number = [](std::string& to, std::size_t n) {
-        to += static_cast<char>(n >> 8);
-        to += static_cast<char>(n & 255);
-    };
     char family = 0;
     if (ends) {
         auto const& [client, target] = *ends;
@@ -143,6 +173,8 @@ std::string make_block(origin what, std::optional<connection_ends> const& ends) 
         add_number(body, client.port());
         add_number(body, target.port());
     }
+    if (tls)
+        body += parts_of(*tls);
     std::string block(second_mark);
     block += static_cast<char>(what);
     block += family;
@@ -152,8 +184,9 @@ std::string make_block(origin what, std::optional<connection_ends> const& ends) 
 
 }  // namespace
 
-std::string make_introduction(int version, std::optional<connection_ends> const& ends) {
-    return version == 1 ? make_line(ends) : make_block(origin::of_client, ends);
+std::string make_introduction(int version, std::optional<connection_ends> const& ends,
+                              std::optional<introduced_tls> const& tls) {
+    return version == 1 ? make_line(ends) : make_block(origin::of_client, ends, tls);
 }
 
 std::string make_own_introduction(int version) {

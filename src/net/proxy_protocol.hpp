@@ -31,9 +31,18 @@ struct introduction {
 /// Parses the header of the PROXY protocol, version 1 or 2, as HAProxy's proxy-protocol.txt specifies it.
 [[nodiscard]] introduction parse_introduction(std::string_view bytes);
 
+/// The use of TLS by a client whose connection this program decrypts. Its texts are empty if they are unknown.
+struct introduced_tls {
+    std::string_view version;
+    std::string_view cipher;
+    std::string_view server_name;
+    std::string_view protocol;
+};
+
 /// Formats such a header of version 1 or 2 for a connection from a client. Without `ends` it does not name the client.
-[[nodiscard]] std::string make_introduction(int version,
-                                            std::optional<connection_ends> const& ends);
+/// Version 2 also has the parts of `tls`, if it is not empty. Precondition: each text has at most 255 bytes.
+[[nodiscard]] std::string make_introduction(int version, std::optional<connection_ends> const& ends,
+                                            std::optional<introduced_tls> const& tls = {});
 /// Formats such a header for a connection of this program itself, such as a health check.
 [[nodiscard]] std::string make_own_introduction(int version);
 

@@ -51,6 +51,8 @@ certificates_of_listeners read_certificates(config::configuration const& c,
             if (auto const& clients = l.client_certificates)
                 s.clients = {.authorities = clients->authorities,
                              .required = clients->required};
+            if (l.tcp)
+                s.protocols = l.alpn;
             for (auto const& one : l.tls)
                 s.certificates.push_back({one.certificate, one.key});
             made.all_.emplace(name, tls::make_context(s, made.keys_));

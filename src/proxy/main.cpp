@@ -161,7 +161,8 @@ char const* scheme_of(net::listener::acceptor const& acceptor, server const& pro
     bool const tcp = std::ranges::any_of(c.listeners, [&](config::listener const& l) {
         return l.tcp && to_string(l.address) == acceptor.name();
     });
-    return tcp ? "tcp" : proxy.encrypts(acceptor) ? "https" : "http";
+    bool const tls = proxy.encrypts(acceptor);
+    return tcp ? (tls ? "tls" : "tcp") : tls ? "https" : "http";
 }
 
 std::string url_of(net::listener::acceptor const& acceptor, char const* scheme) {

@@ -246,9 +246,6 @@ std::shared_ptr<plan const> plan_maker::make() {
         all.push_back(make_route_of(made, r));
     made.routes = routes(std::move(all));
     for (auto const& l : configuration_.listeners)
-        if (l.tcp)
-            made.services.push_back(make_service_of(made, l));
-    for (auto const& l : configuration_.listeners)
         if (auto certificates = certificates_.of(to_string(l.address))) {
             std::vector<std::shared_ptr<limit>> limits;
             for (auto const& name : l.handshake_limits)
@@ -257,6 +254,9 @@ std::shared_ptr<plan const> plan_maker::make() {
                 to_string(l.address),
                 std::make_shared<tls_listener const>(std::move(certificates), gate(limits)));
         }
+    for (auto const& l : configuration_.listeners)
+        if (l.tcp)
+            made.services.push_back(make_service_of(made, l));
     made.dismissed = dismiss_servers();
     return std::make_shared<plan const>(std::move(made));
 }
@@ -365,6 +365,7 @@ tcp_service plan_maker::make_service_of(plan const& made, config::listener const
     auto const name = to_string(l.address);
     auto const* const old = before_ ? before_->service_of(name) : nullptr;
     tcp_service service{name, c, {}};
+    service.security = made.security_of(name);
     for (auto route : c.routes) {
         // The limits of all connections are common to more of them, so they come last.
         route.limits.insert(route.limits.end(), c.limits.begin(), c.limits.end());

@@ -2,13 +2,13 @@
 
 #include "check.hpp"
 #include "client.hpp"
+#include "client_handshake.hpp"
 #include "close_gently.hpp"
 #include "http/accept.hpp"
 #include "http/values.hpp"
 #include "key.hpp"
 #include "own_response.hpp"
 #include "reading.hpp"
-#include "tls/failure.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -31,46 +31,6 @@ constexpr std::chrono::seconds lingering_silence{5};
 constexpr std::chrono::seconds lingering{30};
 
 constexpr std::uint16_t default_https_port = 443;
-
-handshake handshake_of(net::error_code failed) noexcept {
-    if (failed.category() != tls::category())
-        return handshake::disconnected;
-    switch (static_cast<tls::failure>(failed.value())) {
-        case tls::failure::unknown_name:
-            return handshake::unknown_name;
-        case tls::failure::no_common_version:
-            return handshake::no_common_version;
-        case tls::failure::no_common_cipher:
-            return handshake::no_common_cipher;
-        case tls::failure::not_tls:
-            return handshake::not_tls;
-        case tls::failure::rejected:
-            return handshake::rejected;
-        case tls::failure::no_certificate:
-            return handshake::no_certificate;
-        case tls::failure::bad_certificate:
-            return handshake::bad_certificate;
-        case tls::failure::other:
-            break;
-    }
-    return handshake::other;
-}
-
-// Whether the first byte is the first letter of a method of HTTP, with which no client of TLS begins. Precondition: there
-// is input.
-net::task<bool> begins_as_text(net::connection& client) {
-    char first = 0;
-    auto const [ec, n] = co_await client.peek({&first, 1});
-    co_return !ec && first >= 'A' && first <= 'Z';
-}
-
-// The cost of a handshake, whose full cost is `full`. A resumed one takes a quarter of the CPU time. A failed one costs
-// more, so that a client that only fails is soon rejected.
-weir::amount cost_of(handshake how, weir::amount full) noexcept {
-    if (how == handshake::resumed)
-        return full / 4 + (full % 4 != 0);
-    return is_complete(how) ? full : std::min(2 * full, weir::max_amount);
-}
 
 }  // namespace
 
@@ -134,45 +94,24 @@ net::task<> session::end() {
     static_cast<void>(co_await client_.end_output());
 }
 
-// Passes the limits of handshakes, and completes the handshake. It needs no workspace, so an unfinished handshake holds
-// little memory.
 net::task<next> session::encrypt() {
     auto const by = std::exchange(role_.security, nullptr);
     if (!client_.has_input())  // such as the check of a load balancer
         co_return next::close;
-    static http::request_head const none;
-    entry entered({none, peer_});
-    if (!by->limits.enter_at_once(entered))
-        co_await by->limits.enter_in_turn(entered, client_);
-    if (entered.status != 0) {
-        bool const is_here = entered.client == net::presence::here;
-        shared_.accounting.shakes_hands(is_here ? handshake::limited : handshake::disconnected);
-        co_return next::reset;
-    }
-    lacks_tls_ = co_await begins_as_text(client_);
-    auto const how = lacks_tls_ ? handshake::not_tls : co_await shake_hands(*by);
+    auto const how =
+        co_await proxy::encrypt(client_, *by, peer_, limits().handshake, shared_.accounting);
     certificates_ = by->certificates;
-    shared_.accounting.shakes_hands(how);
-    by->limits.change_cost(entered, [how](weir::amount cost) { return cost_of(how, cost); });
+    lacks_tls_ = how == handshake::not_tls && !client_.encryption();
     fresh_ = true;
-    if (how == handshake::no_certificate || how == handshake::bad_certificate) {
+    if (how == handshake::limited)
+        co_return next::reset;
+    if (lacks_certificate(how)) {
         // With TLS 1.3 the client has sent its request already. The unread bytes must not hide the reason.
         client_.stop_encryption();
         co_return next::close_gently;
     }
     // A request without TLS gets a response that states the reason.
     co_return lacks_tls_ || is_complete(how) ? next::request : next::close;
-}
-
-net::task<handshake> session::shake_hands(tls_listener const& by) {
-    auto const make = [&](int descriptor) { return by.certificates->accept(descriptor); };
-    net::time_limit const limit(client_, net::direction::reading, limits().handshake);
-    auto const ec = co_await client_.encrypt(make);
-    if (!ec)
-        co_return client_.encryption()->agreed().is_resumed ? handshake::resumed : handshake::full;
-    if (client_.expired(net::direction::reading))
-        co_return handshake::timeout;
-    co_return handshake_of(ec);
 }
 
 // Serves requests until the connection ends or the next request does not arrive soon.

@@ -61,7 +61,6 @@ private:
     net::task<next> serve_all();
     net::task<> end();
     net::task<next> encrypt();
-    net::task<handshake> shake_hands(tls_listener const& by);
     net::task<bool> be_introduced(side from);
     net::task<bool> goes_on_soon(http::buffer& in);
     net::task<next> serve(workspace& w);

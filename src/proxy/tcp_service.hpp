@@ -67,6 +67,7 @@ struct tcp_service {
     config::tcp_options configuration;
     std::vector<tcp_route> routes;  // the last one is for connections without another
     tls::names names = {};          // of the others
+    std::shared_ptr<tls_listener const> security = {};  // null: the proxy does not end TLS
 
     [[nodiscard]] tcp_route const& rest() const noexcept { return routes.back(); }
     /// Whether the name for which a client asks matters.

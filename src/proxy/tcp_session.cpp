@@ -3,8 +3,8 @@
 #include "access_log.hpp"
 #include "bandwidth.hpp"
 #include "client.hpp"
+#include "client_handshake.hpp"
 #include "close_gently.hpp"
-#include "net/client_hello.hpp"
 #include "reading.hpp"
 #include "tunnel.hpp"
 
@@ -60,6 +60,11 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
     if (me.awaits_balancer_) {
         bool const known = co_await me.be_introduced();
         if (!known)
+            co_return;
+    }
+    if (me.at().security) {
+        bool const encrypted = co_await me.encrypt();
+        if (!encrypted)
             co_return;
     }
     if (me.at().has_names()) {
@@ -125,7 +130,8 @@ net::task<bool> tcp_session::be_introduced() {
     buffers_ = shared_.spaces.take_buffers();
     client_.set_idle(true);
     side const from{client_, buffers_->up};
-    auto const found = co_await receive_introduction(from, configuration().timeouts.header);
+    auto const found = co_await receive_introduction(
+        from, configuration().timeouts.header, at().security ? rest::stays : rest::may_be_read);
     client_.set_idle(false);
     if (found && found->ends) {
         ends_ = found->ends;
@@ -136,8 +142,53 @@ net::task<bool> tcp_session::be_introduced() {
     co_return found.has_value();
 }
 
-// Finds the route by the server name for which a client of TLS asks. Its bytes stay in the buffer, for the server.
+// Completes the handshake of TLS. Returns whether it succeeded.
+net::task<bool> tcp_session::encrypt() {
+    auto const& limits = configuration().timeouts;
+    client_.set_idle(true);
+    {
+        net::time_limit const until(client_, net::direction::reading, limits.header);
+        static_cast<void>(co_await client_.wait(net::stream_socket::wait_read));
+    }
+    client_.set_idle(false);
+    if (!client_.has_input())  // such as the check of a load balancer
+        co_return false;
+    auto const how = co_await proxy::encrypt(
+        client_, *at().security, peer_, limits.handshake, shared_.accounting);
+    if (how == handshake::limited)
+        client_.reset();
+    if (lacks_certificate(how)) {  // the unread bytes must not hide the reason
+        client_.stop_encryption();
+        co_await close_gently(client_, after_refusal, after_refusal);
+    }
+    co_return is_complete(how);
+}
+
+// Finds the route by the server name for which a client of TLS asks. If the proxy does not end TLS, the bytes of the
+// client stay in the buffer, for the server.
 net::task<bool> tcp_session::find_route() {
+    conclusion end{.how = tcp_ending::unrouted, .status = 404};
+    std::string_view alert;
+    if (auto const* const security = client_.encryption()) {
+        server_name_ = security->agreed().server_name;
+    } else {
+        auto const hello = co_await receive_hello(end);
+        server_name_ = hello.server_name;
+        if (hello.is == net::client_hello::state::complete)
+            alert = net::unrecognized_name_alert();
+    }
+    if (end.how == tcp_ending::unrouted) {
+        route_ = &at().find(server_name_);
+        if (route_->to)
+            co_return true;
+    }
+    record(end);
+    co_await refuse(alert);
+    co_return false;
+}
+
+// Sets `end` if the client does not send a whole ClientHello.
+net::task<net::client_hello> tcp_session::receive_hello(conclusion& end) {
     using state = net::client_hello::state;
     net::client_hello hello;
     client_.set_idle(true);
@@ -162,20 +213,11 @@ net::task<bool> tcp_session::find_route() {
     client_.set_idle(false);
     bool const is_late = client_.expired(net::direction::reading);
     client_.forgive(net::direction::reading);
-    conclusion end{.how = tcp_ending::unrouted, .status = 404};
     if (hello.is == state::incomplete && (buffers_ || !is_late)) {
         end.how = tcp_ending::disconnected;
         end.status = is_late ? 408 : fault_of(failure::client_gone).status;
-    } else {
-        server_name_ = std::move(hello.server_name);
-        route_ = &at().find(server_name_);
-        if (route_->to)
-            co_return true;
     }
-    record(end);
-    bool const is_read = end.how == tcp_ending::unrouted && hello.is == state::complete;
-    co_await refuse(is_read ? net::unrecognized_name_alert() : "");
-    co_return false;
+    co_return hello;
 }
 
 // A waiting connection has no buffers.
@@ -198,8 +240,7 @@ net::task<reached> tcp_session::connect(entry& entered) {
     auto const key = upstream.key_of(entered.who);
     auto const is_gone = [this] { return client_.other_side() == net::presence::gone; };
     std::optional<weir::duration> waited;  // before the last attempt
-    auto const version = upstream.configuration().proxy_protocol;
-    auto const header = version != 0 ? net::make_introduction(version, ends_) : std::string();
+    auto const header = introduction();
     connection_use const use{.inner = tls::inner_protocol::other, .introduction = header};
     for (;;) {
         auto at = upstream.choose({}, key);
@@ -217,6 +258,22 @@ net::task<reached> tcp_session::connect(entry& entered) {
         if (entered.status != 0)
             co_return r;
     }
+}
+
+// The header of the PROXY protocol for the server; empty if it gets none.
+std::string tcp_session::introduction() const {
+    auto const version = to().to->configuration().proxy_protocol;
+    if (version == 0)
+        return {};
+    std::optional<net::introduced_tls> tls;
+    if (auto const* const security = client_.encryption()) {
+        auto const agreed = security->agreed();
+        tls = {.version = agreed.version,
+               .cipher = agreed.cipher,
+               .server_name = agreed.server_name,
+               .protocol = agreed.protocol};
+    }
+    return net::make_introduction(version, ends_, tls);
 }
 
 net::task<> tcp_session::refuse(std::string_view text) {
@@ -248,7 +305,9 @@ void tcp_session::record(conclusion const& end) const {
         .waited = end.waited,
         .upstream = end.server ? std::string_view(end.server->name()) : "",
         .limit = end.rejected_by ? std::string_view(end.rejected_by->name()) : "",
-        .id = ""};
+        .id = "",
+        .encryption =
+            client_.encryption() ? std::optional(client_.encryption()->agreed()) : std::nullopt};
     accounting.log(line, configuration().access_log_format);
 }
 

@@ -3,6 +3,7 @@
 #include "counters.hpp"
 #include "gate.hpp"
 #include "net/asio.hpp"
+#include "net/client_hello.hpp"
 #include "net/connection.hpp"
 #include "net/listener.hpp"
 #include "net/proxy_protocol.hpp"
@@ -22,7 +23,8 @@
 
 namespace proxy {
 
-/// Relays the bytes of a client's connection to a server, and the bytes of the server to the client.
+/// Relays the bytes of a client's connection to a server, and the bytes of the server to the client. If the listener has
+/// certificates, it decrypts the bytes of the client and encrypts the bytes of the server.
 ///
 /// The connection passes the limits of its listener first. While it waits, its bytes stay in the kernel, and it loses its
 /// position if the client closes one or both directions. If the listener has routes by server name, the connection waits
@@ -61,9 +63,12 @@ private:
 
     static net::task<> run(std::unique_ptr<tcp_session> self);
     net::task<bool> be_introduced();
+    net::task<bool> encrypt();
     net::task<bool> find_route();
+    net::task<net::client_hello> receive_hello(conclusion& end);
     net::task<> wait(entry& entered);
     net::task<reached> connect(entry& entered);
+    [[nodiscard]] std::string introduction() const;
     net::task<> refuse(std::string_view text);
     void record(conclusion const& end) const;
 

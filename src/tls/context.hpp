@@ -38,6 +38,8 @@ struct settings {
     std::vector<certificate_files> certificates;  // at least one
     bool refuses_unknown_names = true;  // otherwise such a client gets the first certificate
     std::optional<client_certificates> clients = {};  // empty: does not ask for them
+    // The protocols of ALPN, best first. A client without a common one is rejected. Empty: the listener ignores ALPN.
+    std::vector<std::string> protocols = {"http/1.1", "http/1.0"};
 };
 
 /// The keys that encrypt the sessions which clients resume. Contexts with the same keys resume each other's sessions.

@@ -195,10 +195,14 @@ engine::result engine::shake_hands() {
 }
 
 net::channel::agreement engine::agreed() const {
+    unsigned char const* protocol = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(ssl_.get(), &protocol, &size);
     return {.version = SSL_get_version(ssl_.get()),
             .cipher = SSL_get_cipher_name(ssl_.get()),
             .server_name = server_name_,
             .client_certificate = client_certificate_,
+            .protocol = {reinterpret_cast<char const*>(protocol), size},
             .is_resumed = SSL_session_reused(ssl_.get()) != 0};
 }
 

@@ -25,9 +25,6 @@ using namespace std::chrono_literals;
 // A shorter time than that for which the keys of tickets are valid.
 constexpr std::chrono::seconds session_life = 2h;
 
-// The protocols of ALPN that the proxy has, best first.
-constexpr std::array<std::string_view, 2> protocols{"http/1.1", "http/1.0"};
-
 context_ptr make_server_context() {
     auto made = engine::make_context(TLS_server_method());
     auto* const c = made.get();
@@ -56,6 +53,7 @@ std::shared_ptr<context const> make_context(settings const& s, std::shared_ptr<t
 server_context::server_context(settings const& s, std::shared_ptr<ticket_keys> keys)
     : context_(make_server_context()),
       refuses_unknown_names_(s.refuses_unknown_names),
+      protocols_(s.protocols),
       keys_(std::move(keys)) {
     for (auto const& files : s.certificates)
         add(files);
@@ -153,8 +151,11 @@ bool server_context::use(SSL* ssl, certificate const& one) const {
     return SSL_use_cert_and_key(ssl, one.leaf.get(), one.key.get(), one.issuers.get(), 1) == 1;
 }
 
-int server_context::on_protocols(SSL*, unsigned char const** out, unsigned char* out_size,
+int server_context::on_protocols(SSL* ssl, unsigned char const** out, unsigned char* out_size,
                                  unsigned char const* in, unsigned in_size, void*) {
+    auto const& protocols = of(ssl).protocols_;
+    if (protocols.empty())
+        return SSL_TLSEXT_ERR_NOACK;
     // A list of texts, each after its size. OpenSSL has checked it.
     std::span<unsigned char const> const offered(in, in_size);
     for (auto const& wanted : protocols)

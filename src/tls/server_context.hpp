@@ -45,6 +45,7 @@ private:
     names names_;
     names::list default_;  // without a name
     bool const refuses_unknown_names_;
+    std::vector<std::string> const protocols_;
     std::shared_ptr<ticket_keys> const keys_;
 };
 

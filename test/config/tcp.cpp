@@ -165,6 +165,35 @@ BOOST_AUTO_TEST_CASE(may_have_routes_by_server_name) {
                        "duplicate limit `some`: each connection here has it"));
 }
 
+BOOST_AUTO_TEST_CASE(may_have_tls) {
+    auto const with = [](std::string_view listen, std::string_view more = "") {
+        return fmt::format("[[upstream]]\nname = \"a\"\nservers = [\"127.0.0.1:1\"]\n[[listen]]\n"
+                           "address = \"127.0.0.1:2\"\n{}\n{}",
+                           listen, more);
+    };
+    std::string_view const tls = "tls = [{ certificate = \"/a\", key = \"/b\" }]\n";
+    std::string_view const tcp = "tcp = { upstream = \"a\" }\n";
+    auto const c = config::read(
+        with(fmt::format("{}{}alpn = [\"x\", \"postgresql\"]\nunknown_name = \"first\"", tls, tcp)),
+        "f");
+    auto const& l = c.listeners.at(0);
+    BOOST_TEST((l.alpn == std::vector<std::string>{"x", "postgresql"}));
+    BOOST_TEST(l.tls.size() == 1u);
+    BOOST_TEST(l.tcp.has_value());
+    BOOST_TEST((config::read(config::write(c), "again").listeners == c.listeners));
+    auto const refuses =
+        [&](std::string_view a, std::string_view b, std::string_view alpn, std::string_view why) {
+            return is_refused(with(fmt::format("{}{}alpn = {}", a, b, alpn)), why);
+        };
+    BOOST_TEST(refuses(tls, "", "\"x\"", "`alpn` requires `tcp`"));
+    BOOST_TEST(refuses(tcp, "", "\"x\"", "`alpn` requires `tls`"));
+    BOOST_TEST(refuses(tls, tcp, "[\"x\", \"x\"]", "duplicate protocol `x`"));
+    for (auto const* const bad : {"\"\"", "\"a b\"", "1"})
+        BOOST_TEST(refuses(tls, tcp, bad, "must be a protocol of ALPN, such as postgresql"));
+    BOOST_TEST(
+        refuses(tls, tcp, fmt::format("\"{}\"", std::string(256, 'x')), "must be a protocol"));
+}
+
 BOOST_AUTO_TEST_CASE(needs_no_route) {
     auto const c = config::read(file(seats) + "[[route]]\nupstream = \"a\"\n", "f");
     BOOST_REQUIRE(c.warnings.size() == 1u);

@@ -95,6 +95,31 @@ BOOST_AUTO_TEST_CASE(are_made_for_servers) {
             BOOST_TEST((net::parse_introduction(net::make_introduction(version, one)).ends == one));
 }
 
+// The oracle is proxy-protocol.txt, 2.2.
+BOOST_AUTO_TEST_CASE(may_have_the_parts_of_tls) {
+    net::connection_ends const ends{{boost::asio::ip::make_address("192.0.2.1"), 4096},
+                                    {boost::asio::ip::make_address("192.0.2.2"), 80}};
+    net::introduced_tls const all{
+        .version = "TLSv1.3", .cipher = "C", .server_name = "a.example", .protocol = "h2"};
+    std::string const parts(
+        "\x01\0\x02h2"
+        "\x02\0\x09"
+        "a.example"
+        "\x20\0\x13\x01\0\0\0\x01"
+        "\x21\0\x07TLSv1.3"
+        "\x23\0\x01"
+        "C",
+        5 + 12 + 8 + 10 + 4);
+    BOOST_TEST(net::make_introduction(2, ends, all) == block(0x21, 0x11, v4 + parts));
+    BOOST_TEST(net::make_introduction(2, {}, all) == block(0x21, 0, parts));
+    BOOST_TEST(net::make_introduction(1, ends, all) == net::make_introduction(1, ends));
+    std::string const least("\x20\0\x05\x01\0\0\0\x01", 8);
+    BOOST_TEST(net::make_introduction(2, ends, net::introduced_tls()) ==
+               block(0x21, 0x11, v4 + least));
+    for (auto const& tls : {all, net::introduced_tls()})
+        BOOST_TEST((net::parse_introduction(net::make_introduction(2, ends, tls)).ends == ends));
+}
+
 BOOST_AUTO_TEST_CASE(may_be_invalid) {
     std::vector<std::string> const all{
         "GET / HTTP/1.1\r\n",

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -95,6 +96,10 @@ class EncryptedSocket:
             while self.unsent:
                 self.unsent = self.unsent[self.plain.send(self.unsent) :]
         return self.unsent
+
+    def shutdown(self, how):
+        assert how == socket.SHUT_WR
+        self.end_sending()
 
     def end_sending(self):
         with self.turn, contextlib.suppress(ssl.SSLWantReadError):

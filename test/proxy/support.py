@@ -423,7 +423,7 @@ class Proxy:
             preexec_fn=preexec_fn,
         )
         self.greeting = self.process.stdout.readline()
-        found = re.search(rf"(?:https?|tcp)://{re.escape(listen)}:(\d+)[ ,]", self.greeting)
+        found = re.search(rf"(?:https?|tcp|tls)://{re.escape(listen)}:(\d+)[ ,]", self.greeting)
         if not found:
             raise AssertionError(f"no greeting: {self.greeting!r} {self.process.communicate()}")
         self.port = int(found[1])

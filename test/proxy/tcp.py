@@ -14,8 +14,8 @@ import time
 import unittest
 
 from admin_support import stats
-from support import (KEEPS_MEMORY, PATIENCE, Client, Proxy, Upstream, full_backlog, in_parallel, main, pattern, rejects,
-                     wait_until)
+from support import (KEEPS_MEMORY, OVER_TLS, PATIENCE, Client, Proxy, Upstream, full_backlog, in_parallel, main, pattern,
+                     plain_only, rejects, wait_until)
 from ports import reserve
 
 DATABASE = '[[upstream]]\nname = "database"\nservers = [SERVERS]\n'
@@ -145,7 +145,7 @@ class Bytes(TcpTest):
                     sender.shutdown(socket.SHUT_WR)
                     self.assertEqual(receive_all(receiver), data)
                     receiver.sendall(b"thanks")
-                    receiver.close()
+                    receiver.shutdown(socket.SHUT_WR)
                     self.assertEqual(receive_all(sender), b"thanks")
 
     def test_pass_at_the_rate_of_the_bandwidth_of_a_client(self):
@@ -248,6 +248,7 @@ class Limits(TcpTest):
             self.assertEqual(exactly(now, 1), b"%d" % i)
             client.close()
 
+    @plain_only("its clients have no TLS")
     def test_many_that_wait_and_leave_take_nothing(self):
         server = Server(self)
         proxy = self.proxy([server], limits=limit("1 seats", "max_waiting 100000 patience 60s"), names=["connections"])
@@ -297,7 +298,7 @@ class Memory(TcpTest):
         time.sleep(1.5)  # the buffers of silent connections return their memory after a second
         before = memory(proxy)
         add(300)
-        wait_until(lambda: memory(proxy) - before < 300 * 6)
+        wait_until(lambda: memory(proxy) - before < 300 * (30 if OVER_TLS else 6))
         for client, other in pairs:
             client.close()
             other.close()
@@ -367,6 +368,7 @@ class Servers(TcpTest):
         self.assert_reset(proxy)
 
 
+@plain_only("its client has no TLS")
 @unittest.skipUnless(shutil.which("redis-server") and shutil.which("redis-cli"), "redis is not installed")
 class Redis(TcpTest):
     def setUp(self):
@@ -429,6 +431,7 @@ class Nginx(TcpTest):
 SCRIPTS = next((p for p in ("/usr/share/mysql", "/usr/share/mariadb") if os.path.exists(f"{p}/mysql_system_tables.sql")), None)
 
 
+@plain_only("its client has no TLS")
 @unittest.skipUnless(shutil.which("mariadbd") and SCRIPTS, "mariadb is not installed")
 class MariaDB(TcpTest):
     def test_its_client(self):

@@ -69,6 +69,7 @@ NEEDS_OF_KEY = {
     ("listen", "proxy_protocol"): {"address": "unix:/a"},
     ("listen", "mode"): {"address": "unix:/a"},
     ("listen", "handshake_limits"): {"tls": [{"certificate": "/a", "key": "/b"}]},
+    ("listen", "alpn"): {"tls": [{"certificate": "/a", "key": "/b"}], "tcp": {"upstream": "shop"}},
     ("listen", "unknown_name"): {"tls": [{"certificate": "/a", "key": "/b"}]},
     ("upstream", "tls", "certificate"): {"key": "/b"},
     ("upstream", "tls", "key"): {"certificate": "/a"},

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "account.hpp"
+#include "counters.hpp"
+#include "net/asio.hpp"
+#include "net/connection.hpp"
+#include "routes.hpp"
+
+#include <boost/asio/ip/address.hpp>
+
+namespace proxy {
+
+/// Whether the handshake failed because of the client's certificate.
+[[nodiscard]] constexpr bool lacks_certificate(handshake how) noexcept {
+    return how == handshake::no_certificate || how == handshake::bad_certificate;
+}
+
+/// Passes the limits of handshakes for the client `peer`, and completes the handshake of TLS within `limit`. Counts the
+/// result. It needs no workspace, so an unfinished handshake holds little memory. A client that begins with text in place
+/// of TLS stays unencrypted, with all its bytes unread. Precondition: there is input.
+[[nodiscard]] net::task<handshake> encrypt(net::connection& client, tls_listener const& by,
+                                           boost::asio::ip::address const& peer,
+                                           net::clock::duration limit, account& accounting);
+
+}  // namespace proxy
