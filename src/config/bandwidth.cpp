@@ -80,14 +80,18 @@ weir::limiter_config rule_of(byte_rate const& r) {
         .rate = {r.per_second, std::chrono::seconds(1)}, .burst = r.burst}};
 }
 
+bandwidth read_rates(table_reader& t) {
+    bandwidth rates;
+    t.get("up", rates.up, rate_of_bytes());
+    t.get("down", rates.down, rate_of_bytes());
+    if (!t.has("up") && !t.has("down"))
+        t.problem(t.at(), "missing `up` (bytes from clients) or `down` (bytes to clients)");
+    return rates;
+}
+
 void read_bandwidth(table_reader& t, limit& l) {
     auto& rates = l.bandwidth.emplace();
-    t.table("bandwidth", [&](table_reader& of) {
-        of.get("up", rates.up, rate_of_bytes());
-        of.get("down", rates.down, rate_of_bytes());
-        if (!of.has("up") && !of.has("down"))
-            of.problem(of.at(), "missing `up` (bytes from clients) or `down` (bytes to clients)");
-    });
+    t.table("bandwidth", [&](table_reader& of) { rates = read_rates(of); });
     l.rule = rule_of(rates.down.value_or(rates.up.value_or(byte_rate())));
     constexpr std::string_view counts_requests = "a limit counts bytes or requests";
     constexpr std::pair<std::string_view, std::string_view> excluded[] = {

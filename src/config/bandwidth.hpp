@@ -39,6 +39,9 @@ struct bandwidth {
     friend bool operator==(bandwidth const&, bandwidth const&) = default;
 };
 
+/// Reads the table `bandwidth`: `up`, `down` or both.
+[[nodiscard]] bandwidth read_rates(table_reader& t);
+
 /// Reads the member `bandwidth` of a limit, and reports members that a limit of bytes cannot have. Sets `l.rule` to the
 /// rule of one direction.
 void read_bandwidth(table_reader& t, limit& l);

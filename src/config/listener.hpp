@@ -2,6 +2,8 @@
 
 #include <weir/time.hpp>
 
+#include "bandwidth.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -105,8 +107,9 @@ struct tcp_options {
     std::vector<std::string> limits;      // by name; a connection gets permits from all or none
     std::vector<std::string> bandwidths;  // by name; the bytes of a connection get permits from all
     std::string refusal;  // the text for a connection that a limit rejects; empty: a reset
-    weir::duration idle = std::chrono::hours(1);  // without data, until the connection ends
-    std::vector<tcp_route> routes = {};           // an exact name comes before a wildcard
+    weir::duration idle = std::chrono::hours(1);      // without data, until the connection ends
+    std::vector<tcp_route> routes = {};               // an exact name comes before a wildcard
+    std::optional<config::bandwidth> bandwidth = {};  // of each connection
 
     friend bool operator==(tcp_options const&, tcp_options const&) = default;
 };

@@ -149,6 +149,7 @@ tcp_options read_tcp(table_reader& t, configuration const& c, names& upstreams, 
     t.tables("route", [&](table_reader& of) { read_route(of, tcp, c, upstreams, limits, known); });
     if (!t.has("upstream") && tcp.routes.empty())
         t.problem(t.at(), "missing `upstream`: the name of an upstream");
+    t.table("bandwidth", [&](table_reader& of) { tcp.bandwidth = read_rates(of); });
     t.get("refusal", tcp.refusal, bytes_to_send());
     t.get("idle", tcp.idle, time(std::chrono::milliseconds(1)));
     return tcp;

@@ -60,6 +60,13 @@ std::string value_text(certificate const& c) {
     return fmt::format("{{ certificate = {}, key = {} }}", tool::quoted(c.certificate),
                        tool::quoted(c.key));
 }
+std::string value_text(bandwidth const& b) {
+    std::vector<std::string> members;
+    for (auto const& [direction, rate] : {std::pair("up", b.up), {"down", b.down}})
+        if (rate)
+            members.push_back(fmt::format("{} = {}", direction, tool::quoted(to_string(*rate))));
+    return fmt::format("{{ {} }}", fmt::join(members, ", "));
+}
 std::string value_text(described_by value) {
     return tool::quoted(to_string(value));
 }
@@ -151,6 +158,7 @@ void write(writer& w, tcp_options const& t) {
         w.member("limits", limits);
     };
     destination(t);
+    w.member("bandwidth", t.bandwidth);
     w.member("refusal", t.refusal, std::string());
     w.member("idle", t.idle, tcp_options().idle);
     for (auto const& r : t.routes) {
@@ -248,14 +256,9 @@ void write(writer& w, limit const& l) {
     limit const by_default;
     w.table("[limit]");
     w.line("name", tool::quoted(l.name));
-    if (auto const& b = l.bandwidth) {
-        std::vector<std::string> members;
-        for (auto const& [direction, rate] : {std::pair("up", b->up), {"down", b->down}})
-            if (rate)
-                members.push_back(
-                    fmt::format("{} = {}", direction, tool::quoted(to_string(*rate))));
-        w.line("bandwidth", fmt::format("{{ {} }}", fmt::join(members, ", ")));
-    } else if (!l.tree)
+    if (auto const& b = l.bandwidth)
+        w.line("bandwidth", value_text(*b));
+    else if (!l.tree)
         w.line("rule", tool::quoted(rule_text(l)));
     if (l.key.size() == 1)
         w.line("key", value_text(l.key.front()));

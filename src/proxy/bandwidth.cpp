@@ -56,11 +56,16 @@ void byte_limits::add(std::shared_ptr<byte_limit> l) {
     all_.insert(at, {std::move(l), std::move(selection)});
 }
 
-std::unique_ptr<transfer> transfer::start(byte_limits const& by, request_info const& who) {
-    return by.empty() ? nullptr : std::make_unique<transfer>(by, who);
+std::unique_ptr<transfer> transfer::start(byte_limits const& by, request_info const& who,
+                                          std::unique_ptr<byte_limit> own) {
+    return by.empty() && !own ? nullptr : std::make_unique<transfer>(by, who, std::move(own));
 }
 
-transfer::transfer(byte_limits const& by, request_info const& who) : who_(who) {
+// Its own limit comes first, for the same reason as limits by key.
+transfer::transfer(byte_limits const& by, request_info const& who, std::unique_ptr<byte_limit> own)
+    : who_(who), own_(std::move(own)) {
+    if (own_)
+        shares_.push_back({own_.get(), own_->selection()->of(who_)});
     for (auto const& one : by.all_)
         shares_.push_back({one.limit.get(), one.selection->of(who_)});
 }

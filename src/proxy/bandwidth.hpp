@@ -104,11 +104,12 @@ private:
 /// `take`: an idle connection holds none.
 class transfer {
 public:
-    /// `by` and the request of `who` must outlive it. Null without a limit.
-    [[nodiscard]] static std::unique_ptr<transfer> start(byte_limits const& by,
-                                                         request_info const& who);
+    /// `own`, if it is not null, limits this transfer alone. `by` and the request of `who` must outlive it. Null without
+    /// a limit.
+    [[nodiscard]] static std::unique_ptr<transfer> start(
+        byte_limits const& by, request_info const& who, std::unique_ptr<byte_limit> own = {});
 
-    transfer(byte_limits const& by, request_info const& who);
+    transfer(byte_limits const& by, request_info const& who, std::unique_ptr<byte_limit> own);
     transfer(transfer const&) = delete;
     ~transfer();
 
@@ -132,6 +133,7 @@ private:
     net::task<> wait(share const& s);
 
     request_info const who_;
+    std::unique_ptr<byte_limit> const own_;
     std::vector<share> shares_;
     std::shared_ptr<turn<weir::permit>> turn_;  // of the waits, one after the other
     bool wants_ = false;

@@ -86,8 +86,10 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
                     me.buffers_ = me.shared_.spaces.take_buffers();
                 auto& counts = *to.counts;
                 tcp_counter::counted const active(counts.active);
-                auto const up = transfer::start(to.bandwidth.up, entered.who);
-                auto const down = transfer::start(to.bandwidth.down, entered.who);
+                auto const up = transfer::start(
+                    to.bandwidth.up, entered.who, me.own_limit(&config::bandwidth::up));
+                auto const down = transfer::start(
+                    to.bandwidth.down, entered.who, me.own_limit(&config::bandwidth::down));
                 tunnel through(
                     me.shared_.for_relays.dog, {me.client_, me.buffers_->up},
                     {*reached.connection, me.buffers_->down},
@@ -213,7 +215,8 @@ net::task<net::client_hello> tcp_session::receive_hello(conclusion& end) {
     client_.set_idle(false);
     bool const is_late = client_.expired(net::direction::reading);
     client_.forgive(net::direction::reading);
-    if (hello.is == state::incomplete && (buffers_ || !is_late)) {
+    bool const is_silent = is_late && (!buffers_ || buffers_->up.empty());
+    if (hello.is == state::incomplete && !is_silent) {
         end.how = tcp_ending::disconnected;
         end.status = is_late ? 408 : fault_of(failure::client_gone).status;
     }
@@ -258,6 +261,16 @@ net::task<reached> tcp_session::connect(entry& entered) {
         if (entered.status != 0)
             co_return r;
     }
+}
+
+// The limit of the bytes of this connection alone; null without one.
+std::unique_ptr<byte_limit> tcp_session::own_limit(
+    std::optional<config::byte_rate> config::bandwidth::* direction) const {
+    auto const b = at().configuration.bandwidth.value_or(config::bandwidth());
+    auto const& rate = b.*direction;
+    return rate ? std::make_unique<byte_limit>(
+                      shared_.context.get_executor(), config::limit(), *rate)
+                : nullptr;
 }
 
 // The header of the PROXY protocol for the server; empty if it gets none.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bandwidth.hpp"
 #include "counters.hpp"
 #include "gate.hpp"
 #include "net/asio.hpp"
@@ -68,6 +69,8 @@ private:
     net::task<net::client_hello> receive_hello(conclusion& end);
     net::task<> wait(entry& entered);
     net::task<reached> connect(entry& entered);
+    [[nodiscard]] std::unique_ptr<byte_limit> own_limit(
+        std::optional<config::byte_rate> config::bandwidth::* direction) const;
     [[nodiscard]] std::string introduction() const;
     net::task<> refuse(std::string_view text);
     void record(conclusion const& end) const;

@@ -70,6 +70,17 @@ BOOST_AUTO_TEST_CASE(may_limit_bytes) {
     BOOST_TEST((config::read(config::write(c), "again").listeners == c.listeners));
 }
 
+BOOST_AUTO_TEST_CASE(may_limit_the_bytes_of_each_connection) {
+    auto const c = config::read(
+        file(seats, "bandwidth = { up = \"1MB/s\", down = \"2MB/s burst 1MB\" }"), "f");
+    config::bandwidth const wanted{{{1'000'000, 50'000}}, {{2'000'000, 1'000'000}}};
+    BOOST_TEST((c.listeners[0].tcp->bandwidth == wanted));
+    BOOST_TEST((config::read(config::write(c), "again").listeners == c.listeners));
+    BOOST_TEST(is_refused(file(seats, "bandwidth = {}"), "missing `up`"));
+    BOOST_TEST(is_refused(file(seats, "bandwidth = { up = \"1\" }"), "must be a rate of bytes"));
+    BOOST_TEST(is_refused(file(seats, "bandwidth = \"1MB/s\""), "must be a table"));
+}
+
 // The message names the part that a connection does not have.
 BOOST_AUTO_TEST_CASE(has_no_requests) {
     auto const refuses = [](std::string_view limit, std::string_view part) {

@@ -140,17 +140,19 @@ class Tls(unittest.TestCase):
 
     def test_bytes_pass_at_the_rate_of_a_bandwidth(self):
         server = Server(self)
-        proxy = self.start_to(server, limits='[[limit]]\nname = "bytes"\nbandwidth = { down = "2MB/s", up = "2MB/s" }\n',
-                              tcp='upstream = "u0"\nlimits = ["bytes"]\n')
-        client, other = self.pair(proxy, server)
+        rates = 'bandwidth = { down = "2MB/s", up = "2MB/s" }\n'
+        of_all = self.start_to(server, limits=f'[[limit]]\nname = "bytes"\n{rates}', tcp='upstream = "u0"\nlimits = ["bytes"]\n')
+        of_each = self.start_to(server, tcp=f'upstream = "u0"\n{rates}')
         data = pattern(1_000_000)
-        for sender, receiver in ((other, client), (client, other)):
-            began = time.monotonic()
-            thread = threading.Thread(target=sender.sendall, args=(data,))
-            thread.start()
-            self.assertEqual(exactly(receiver, len(data)), data)
-            thread.join()
-            self.assertGreater(time.monotonic() - began, 0.9 / 2)
+        for proxy in (of_all, of_each):
+            client, other = self.pair(proxy, server)
+            for sender, receiver in ((other, client), (client, other)):
+                began = time.monotonic()
+                thread = threading.Thread(target=sender.sendall, args=(data,))
+                thread.start()
+                self.assertEqual(exactly(receiver, len(data)), data)
+                thread.join()
+                self.assertGreater(time.monotonic() - began, 0.9 / 2)
 
     # ---- Limits
 

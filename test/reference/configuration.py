@@ -47,6 +47,7 @@ NEEDS = {
     ("route", "upgrade"): {"to": "websocket"},
     ("route", "body"): {"file": "busy.html"},
     ("limit", "bandwidth"): {"down": "1MB/s"},
+    ("listen", "tcp", "bandwidth"): {"down": "1MB/s"},
     ("body",): {"status": 404, "file": "busy.html"},
 }
 # The other keys that the table above a table needs, in place of those in NEEDS.
@@ -215,7 +216,7 @@ class Configuration(unittest.TestCase):
                     self.reject(document, f"missing `{key.name}`")
                 elif (*path, key.name) not in (("route", "upstream"), ("listen", "tcp", "upstream"), ("upstream", "servers"), ("route", "respond"), ("route", "check"), ("limit", "rule"), ("limit", "tree"),
                                                   ("limit", "bandwidth", "down"), ("upstream", "tls", "certificate"),
-                                                  ("upstream", "tls", "key")):
+                                                  ("upstream", "tls", "key"), ("listen", "tcp", "bandwidth", "down")):
                     self.accept(document)
 
     def test_bounds(self):
