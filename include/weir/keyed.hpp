@@ -169,7 +169,11 @@ class basic_keyed {
                                     std::type_identity<detail::unforgettable_rule<Policy>>>::type;
     using shared_rule = std::shared_ptr<rule_type const>;
     using room = detail::keyed_room<stored_key, hash_type, rule_type, Queue>;
+
+protected:
     using core_type = detail::core<room, detail::asio_host<Executor, Timer>>;
+
+private:
     using handle_type = detail::limiter_handle<core_type, Executor>;
     using shards_type = detail::keyed_shards<stored_key, hash_type, core_type, Executor>;
     using enter_token = detail::enter_token_t<Executor>;
@@ -635,6 +639,10 @@ public:
                 .reset_after = now.reset_after,
                 .paused_for = now.paused_for};
     }
+
+protected:
+    /// The parts of the limiter, for a limiter that derives from this one.
+    [[nodiscard]] auto parts() const noexcept { return all().shards.all(); }
 
 private:
     friend detail::state_access;

@@ -210,7 +210,10 @@ public:
     void fed_by(std::shared_ptr<Runner> runner)
         requires(is_fed)
     {
-        this->commands().carried_out_by(std::move(runner), room().policy());
+        if constexpr (Room::slots_type::is_one)
+            this->commands().carried_out_by(std::move(runner), room().policy());
+        else
+            this->commands().carried_out_by(std::move(runner));
     }
 
     void connect(cancel_link& link, operation& op) noexcept override;

@@ -267,7 +267,7 @@ permit core<Room, Host>::ask_under_lock(request const& r, error_code& ec,
                                         Key const&... key) noexcept {
     visit here(*this);
     if constexpr (is_fed) {
-        if (room().policy().is_unlimited())
+        if (room().is_unlimited())
             return {};  // `enter` grants it
     }
     expect(key...);

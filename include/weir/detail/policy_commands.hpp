@@ -31,17 +31,19 @@ public:
 template <class Room>
     requires Room::is_fed
 class policy_commands<Room> {
-    using policy = typename Room::policy_type;
+    using policy = typename Room::slots_type::feed_type;
     using runner = typename policy::runner;
 
 public:
     using pending = std::optional<typename policy::command_type>;
     static constexpr bool exist = true;
 
+    /// Sets the runner.
+    void carried_out_by(std::shared_ptr<runner> r) noexcept { runner_ = std::move(r); }
     /// Sets the runner. Throws its exception if it cannot carry out the commands of `p`.
     void carried_out_by(std::shared_ptr<runner> r, policy const& p) {
         r->validate(p);
-        runner_ = std::move(r);
+        carried_out_by(std::move(r));
     }
     void validate(policy const& p) const {
         if (runner_)

@@ -279,12 +279,12 @@ private:
             return {.granted = true, .ready = now};
         if (auto const* const l = s.line(); l && l->bars(r, now)) [[unlikely]]
             return ask_behind_others(s, *l, r, now);
-        return this->answer_at(this->ready_at(s, n, 0, now), now);
+        return this->answer_at(s, this->ready_at(s, n, 0, now), now);
     }
     [[nodiscard]] answer ask_behind_others(slot const& s, line_type const& l, request const& r,
                                            time_point now) const noexcept {
         auto asked =
-            this->answer_at(this->ready_at(s, r.count(), l.ahead_of_new(r, now), now), now);
+            this->answer_at(s, this->ready_at(s, r.count(), l.ahead_of_new(r, now), now), now);
         asked.granted = false;
         if (l.is_sweeping())  // some of the requests ahead will have to leave
             asked.ready = unknown;

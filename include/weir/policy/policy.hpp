@@ -280,7 +280,7 @@ concept savable_policy = limiting_policy<P> &&
 /// - `p.pop_event()`: returns the first unreported event, if there is one.
 // clang-format off
 template <class P>
-concept eventful_policy = limiting_policy<P> && requires(P p, P const& c) {
+concept eventful_policy = requires(P p, P const& c) {
     typename P::event_type;
     { c.has_event() } noexcept -> std::same_as<bool>;
     { p.pop_event() } noexcept -> std::same_as<std::optional<typename P::event_type>>;

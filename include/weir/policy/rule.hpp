@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -91,6 +92,38 @@ concept savable_rule = limiting_rule<R> &&
              number_writer& to, number_reader& from, time_point now) {
         { r.save(cs, to, now) };
         { r.load(s, from, now) } -> std::same_as<bool>;
+    };
+// clang-format on
+
+/// A rule whose permits come from elsewhere, such as from a server.
+///
+/// - `R::question`, `R::give_back`, `R::answer`: the commands of a state, and the result of a question.
+/// - `r.next_question(s, d, now)`: returns when `ask` may return a question; `never` if only another event causes one.
+/// - `r.ask(s, d, now)`: returns the question that is due, if there is one.
+/// - `r.take_spare(s, d, now)`: returns the permits that no request will use; `count` is 0 if there are none.
+/// - `R::comes_from_store(t)`: returns whether unused permits of ticket `t` are given back, by `r.returned(n, t)`.
+/// - `r.answered(s, q, a, sent, now)`, `r.failed(s, q)`: record the result of a question. `answered` returns false if the
+///   state does not await it.
+/// - `r.barred(now)`, `r.is_misconfigured()`, `r.is_unlimited()`: as in a `fed_policy`, for all states.
+/// - `r.contact()`: returns what all states share, for many threads: `elapse(now)`, `changes()`, and the members of an
+///   `eventful_policy`.
+// clang-format off
+template <class R>
+concept fed_rule = limiting_rule<R> &&
+    requires(R const& r, typename R::state_type s, typename R::state_type const& cs, demand const& d,
+             typename R::question const& q, typename R::answer const& a, ticket t, amount n,
+             time_point now) {
+        { r.next_question(cs, d, now) } noexcept -> std::same_as<time_point>;
+        { r.ask(s, d, now) } noexcept -> std::same_as<std::optional<typename R::question>>;
+        { r.take_spare(s, d, now) } noexcept -> std::same_as<typename R::give_back>;
+        { R::comes_from_store(t) } noexcept -> std::same_as<bool>;
+        { r.returned(n, t) } noexcept -> std::same_as<typename R::give_back>;
+        { r.answered(s, q, a, now, now) } noexcept -> std::same_as<bool>;
+        { r.failed(s, q) } noexcept;
+        { r.barred(now) } noexcept -> std::same_as<std::optional<time_point>>;
+        { r.is_misconfigured() } noexcept -> std::same_as<bool>;
+        { r.is_unlimited() } noexcept -> std::same_as<bool>;
+        { r.contact() } noexcept;
     };
 // clang-format on
 

@@ -7,6 +7,7 @@
 #include <weir/policy/fed.hpp>
 #include <weir/policy/fed_seats.hpp>
 #include <weir/queue_options.hpp>
+#include <weir/shared/last_failure.hpp>
 #include <weir/shared/store.hpp>
 #include <weir/time.hpp>
 
@@ -16,8 +17,6 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -93,10 +92,7 @@ public:
     }
 
     /// Returns the error of the last question, if it failed.
-    [[nodiscard]] store_failure last_failure() const {
-        std::lock_guard lock(mutex_);
-        return last_failure_;
-    }
+    [[nodiscard]] store_failure failure() const { return failure_.get(); }
 
 private:
     void ask(question const& q) noexcept {
@@ -131,7 +127,7 @@ private:
     }
 
     void receive(question const& q, error_code ec, answer const& a) noexcept {
-        note_failure(ec, a);
+        failure_.note(ec, a.kind, a.text);
         bool is_received = false;
         bool goes_on = false;
         bool is_used = false;
@@ -154,20 +150,6 @@ private:
         }
     }
 
-    // A question that was not sent shows no new error. Its text, if it has one, is of the last attempt to connect.
-    void note_failure(error_code ec, answer const& a) noexcept {
-        std::lock_guard lock(mutex_);
-        if (ec && a.kind == failure_kind::unsent && (a.text.empty() || last_failure_.error))
-            return;
-        last_failure_.error = ec;
-        last_failure_.text.clear();
-        try {
-            last_failure_.text = a.text;
-        } catch (std::bad_alloc const&) {
-            // Then the error has no text.
-        }
-    }
-
     // Gives back permits that no request will use, and leaves the line.
     void release(question q, answer const& a) noexcept
         requires lending_policy<Policy>
@@ -187,8 +169,7 @@ private:
     std::shared_ptr<store> store_;
     std::string name_;
     std::shared_ptr<policy::fed_seats::listener> receiver_;  // of seats
-    std::mutex mutable mutex_;
-    store_failure last_failure_;
+    last_failure failure_;
 };
 
 }  // namespace detail
@@ -294,7 +275,7 @@ public:
 
     /// Returns the error of the last question, as the store reports it, with the message of the server; no error if there
     /// was a reply.
-    [[nodiscard]] store_failure last_failure() const { return runner_->last_failure(); }
+    [[nodiscard]] store_failure last_failure() const { return runner_->failure(); }
 
 private:
     std::shared_ptr<runner> runner_;

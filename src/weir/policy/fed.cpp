@@ -137,8 +137,7 @@ ticket fed::take(amount n, time_point now) noexcept {
 }
 
 ticket fed::merge(ticket a, ticket b, amount) noexcept {
-    auto const [least, most] = std::minmax(a, b);
-    return most == without_store && least != in_debt ? without_store : least;
+    return merge_tickets(a, b);
 }
 
 bool fed::refund(amount n, ticket t, time_point now) noexcept {

@@ -16,6 +16,12 @@ inline constexpr std::int64_t most_level = std::int64_t{1} << 61;
 inline constexpr ticket without_store = ticket{1} << 63;
 inline constexpr ticket in_debt = 0;
 
+/// Returns the ticket of permits with two tickets.
+[[nodiscard]] inline ticket merge_tickets(ticket a, ticket b) noexcept {
+    auto const [least, most] = std::minmax(a, b);
+    return most == without_store && least != in_debt ? without_store : least;
+}
+
 /// Returns `n` microseconds. The result may exceed the range of nanoseconds.
 [[nodiscard]] inline duration of_microseconds(std::int64_t n) noexcept {
     return times(std::chrono::microseconds(1), std::max<std::int64_t>(n, 0));

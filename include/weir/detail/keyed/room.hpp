@@ -21,12 +21,11 @@ namespace weir::inline v0_2::detail {
 /// The room of a limiter by key, with the functions that concern one key or its table.
 template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
 class keyed_room : public room<key_slots<Key, Hash, Rule, Queue>> {
-    using slots_type = key_slots<Key, Hash, Rule, Queue>;
-    using base = room<slots_type>;
+    using base = room<key_slots<Key, Hash, Rule, Queue>>;
     using typename base::event;
-    using line_type = typename slots_type::line_type;
-    using shared_rule = typename slots_type::shared_rule;
-    using versioned_rule = typename slots_type::versioned_rule;
+    using line_type = typename base::slots_type::line_type;
+    using shared_rule = typename base::slots_type::shared_rule;
+    using versioned_rule = typename base::slots_type::versioned_rule;
     using base::slots;
 
 public:
@@ -125,6 +124,26 @@ public:
             slots().change_state(s, change);
         }
         return true;
+    }
+
+    // Results of questions, if permits come from elsewhere. `who` is the key of the command, which was made at `sent`.
+
+    template <class Name, class Question, class Answer>
+    void answered(Name const& who, Question const& q, Answer const& a, time_point sent,
+                  time_point now) noexcept {
+        auto s = this->find(who);
+        event const here(*this, s.line(), now);
+        slots().answered(s, who, q, a, sent, now);
+        if (s.line())
+            line_events::reprice(*s.line());
+        else
+            slots().took(s, now);
+    }
+    template <class Name, class Question, class Answer>
+    void failed(Name const& who, Question const& q, Answer const& a, time_point now) noexcept {
+        auto s = this->find(who);
+        event const here(*this, s.line(), now);
+        slots().failed(s, q, a, now);
     }
 
     using base::stats;

@@ -2,13 +2,13 @@
 
 #include <weir/detail/any_queue.hpp>
 #include <weir/detail/key_handle.hpp>
+#include <weir/detail/keyed/feed.hpp>
 #include <weir/detail/keyed/heavy_keys.hpp>
 #include <weir/detail/keyed/line.hpp>
 #include <weir/detail/keyed/states.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/room/line_schedule.hpp>
 #include <weir/detail/room/rule_view.hpp>
-#include <weir/detail/room/watchers.hpp>
 #include <weir/detail/shares_queue.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -47,13 +47,14 @@ class key_slots : public line_schedule<keyed_line<Key, Rule, Queue>> {
 public:
     static constexpr bool is_one = false;
     static constexpr bool has_turns = false;
-    static constexpr bool is_fed = false;
+    using feed_type = key_feed<Key, Rule>;
+    static constexpr bool is_fed = feed_type::exists;
     static constexpr bool ignores_leave = weir::ignores_leave<Rule>();
     using policy_type = rule_view<Rule>;
     using options_type = shard_options<Rule, Hash>;
     using queue_type = Queue;
     using line_type = keyed_line<Key, Rule, Queue>;
-    using watchers_type = no_watchers;
+    using watchers_type = typename feed_type::watchers_type;
     using states_type = keyed_states<Key, Hash, Rule, line_type>;
     using shared_rule = typename states_type::shared_rule;
     using versioned_rule = typename states_type::versioned_rule;
@@ -124,6 +125,9 @@ public:
         if (queueing.order == queue_order::shares)
             throw std::invalid_argument(
                 "weir::queue_options: keyed limiters do not support the order shares");
+        if (is_fed && queueing.dry_run)
+            throw std::invalid_argument(
+                "weir::queue_options: shared limiters do not support dry_run");
     }
     static void check_change(queue_options const&, queue_options const&) noexcept {}
 
@@ -259,6 +263,65 @@ public:
         return after;
     }
 
+    // Commands, if permits come from elsewhere.
+
+    [[nodiscard]] bool is_unlimited() const noexcept
+        requires is_fed
+    {
+        return states_.newest()->is_unlimited();
+    }
+    [[nodiscard]] bool elapse(time_point now) noexcept
+        requires is_fed
+    {
+        return feed_.elapse(*states_.newest(), now);
+    }
+    [[nodiscard]] bool has_command() const noexcept { return feed_.has_command(); }
+    [[nodiscard]] auto pop_command() noexcept { return feed_.pop_command(); }
+    [[nodiscard]] auto& events() const noexcept { return states_.newest()->contact(); }
+
+    time_point feed(slot const& s, demand const& d, time_point now) noexcept {
+        return s ? feed_.feed(*s.rule_, *s.state_, d, now, [&] { return name_of(s.key()); })
+                 : never;
+    }
+    void took(slot const& s, time_point now) noexcept {
+        if (!s.line_)  // otherwise `rest` follows
+            static_cast<void>(feed(s, {}, now));
+    }
+    void give_back(permit_origin from, amount n, time_point now) noexcept {
+        auto const& rule = *states_.newest();
+        if (Rule::comes_from_store(from.ticket))
+            feed_.give_back(rule, rule.returned(n, from.ticket), now,
+                            [&] { return name_of(from.key); });
+    }
+    /// Returns the slot of a command.
+    [[nodiscard]] slot find(typename feed_type::name const& who) const noexcept
+        requires is_fed
+    {
+        return who.key ? find(keyed_lookup<Key>{*who.key, who.hash}) : slot_of(*everyone_);
+    }
+    /// Records the reply to a question of a slot. Permits that it does not await are given back.
+    void answered(slot const& s, typename feed_type::name const& who,
+                  typename feed_type::question const& q, typename feed_type::answer const& a,
+                  time_point sent, time_point now) noexcept
+        requires is_fed
+    {
+        auto const& rule = s.rule();
+        bool const is_awaited = s && rule.answered(*s.state_, q, a, sent, now);
+        rule.contact().answered(q.number, a, sent, !is_awaited, now);
+        if (!is_awaited && a.granted != 0)
+            feed_.give_back(rule, rule.returned(a.granted, static_cast<ticket>(a.since)), now,
+                            [&] { return who; });
+    }
+    /// Records that a question of a slot failed.
+    void failed(slot const& s, typename feed_type::question const& q,
+                typename feed_type::answer const& a, time_point now) noexcept
+        requires is_fed
+    {
+        if (s)
+            s.rule().failed(*s.state_, q);
+        s.rule().contact().failed(q.number, a, now);
+    }
+
     // States, to save and to restore them.
 
     /// Calls `f(key, rule, state)` for each key of the page at `hash` whose state differs from the state of an unused key, or
@@ -302,6 +365,15 @@ private:
         [[maybe_unused]] heap_change<Rule> const noted(states_.heap(), l.state_of_key);
         l.state_of_key = std::move(s);
     }
+    // The key may be text, which is copied.
+    [[nodiscard]] auto name_of(std::uint64_t word) const {
+        typename feed_type::name who;
+        if (has_keys_) {
+            auto const key = handle::from(word);
+            who = {Key(key.key()), states_.hash_of(key)};
+        }
+        return who;
+    }
     void use_time_of(Rule const& rule) noexcept {
         timed_ = timed_ || rule.timed();
         times_leave_ = times_leave_ || weir::times_leave(rule);
@@ -315,6 +387,7 @@ private:
     line_type* everyone_ = nullptr;
     states_type states_;
     heavy_keys<Key> heavy_;
+    [[no_unique_address]] feed_type feed_;
 };
 
 }  // namespace weir::inline v0_2::detail

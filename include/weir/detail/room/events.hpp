@@ -101,10 +101,16 @@ public:
     [[nodiscard]] bool is_gone() const noexcept { return of_drains().is_gone(); }
 
     [[nodiscard]] bool has_command(time_point now) noexcept {
-        return this->policy().next_command(what_waits(now), now) <= now;
+        if constexpr (base::is_one)
+            return this->policy().next_command(what_waits(now), now) <= now;
+        else
+            return slots().has_command();
     }
     [[nodiscard]] auto pop_command(time_point now) noexcept {
-        return this->policy().pop_command(what_waits(now), now);
+        if constexpr (base::is_one)
+            return this->policy().pop_command(what_waits(now), now);
+        else
+            return slots().pop_command();
     }
 
     /// Makes the line of a waiting operation due now if its first request can be granted.
@@ -119,7 +125,7 @@ public:
     void settle(time_point now, int& budget) noexcept {
         this->pause().elapse(now);
         if constexpr (base::is_fed) {
-            if (this->policy().elapse(now))
+            if (slots().elapse(now))
                 reprice();
         }
         of_drains().sweep(budget, this->outbox());
@@ -155,7 +161,7 @@ public:
              parts().deadlines.next(), of_watchers().next_event(this->seen_by_watchers()), never});
         if constexpr (Slots::has_turns)
             n.next = std::min(n.next, std::max(slots().next_turn(), this->pause().from(now)));
-        if constexpr (base::is_fed) {
+        if constexpr (base::is_fed && base::is_one) {
             n.next = std::min(n.next, this->policy().next_command(what_waits(now), now));
             if (this->pause().is_on(now) && this->waiting() != 0)
                 n.next = std::min(n.next, this->pause().from(now));  // then requests need commands
@@ -175,7 +181,7 @@ public:
     }
     /// Also requires that the policy does not need the time.
     [[nodiscard, gnu::always_inline]] bool is_done() const noexcept {
-        if constexpr (base::is_fed)
+        if constexpr (base::is_fed && base::is_one)
             return is_empty() && !this->policy().must_go_on();
         else
             return is_empty();
@@ -220,13 +226,8 @@ private:
         int budget = help_budget;
         settle(now, budget);
     }
-    // During a pause permits from elsewhere are of no use.
     [[nodiscard]] demand what_waits(time_point now) noexcept {
-        auto& l = slots().line();
-        // No chain has a limiter that is fed.
-        auto const* const head =
-            this->pause().is_on(now) ? nullptr : static_cast<operation const*>(l.next(now));
-        return head ? demand{head->count, l.asked(), head->deadline} : demand();
+        return this->demand_of(slots().line(), now);
     }
 };
 

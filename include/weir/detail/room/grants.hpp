@@ -37,6 +37,13 @@ public:
 
     void begin(time_point now) noexcept { slots_.begin(now); }
 
+    /// Returns whether each request is granted now, since the permits would come from elsewhere.
+    [[nodiscard]] bool is_unlimited() const noexcept
+        requires(is_fed)
+    {
+        return slots_.is_unlimited();
+    }
+
     /// The policy of a limiter without keys.
     [[nodiscard]] auto& policy() noexcept
         requires(Slots::is_one)
@@ -122,11 +129,13 @@ protected:
         return pause_.reset_after(s.policy(), now);
     }
     /// Returns the decision about `n` permits that can be granted at `ready`.
-    [[nodiscard]] answer answer_at(time_point ready, time_point now) const noexcept {
+    [[nodiscard]] answer answer_at([[maybe_unused]] slot const& s, time_point ready,
+                                   time_point now) const noexcept {
         if constexpr (is_fed) {
             if (ready == unknown) {
-                if (auto const until = policy().barred(now))
-                    return {.rejected = why_barred(policy()), .ready = *until};
+                auto&& policy = s.policy();
+                if (auto const until = policy.barred(now))
+                    return {.rejected = why_barred(policy), .ready = *until};
             }
         }
         return {.granted = ready <= now, .ready = ready};
@@ -216,6 +225,8 @@ private:
     [[nodiscard]] permit admit(slot const& s, amount n, time_point now, duration waited,
                                std::uint8_t account) {
         auto const t = n == 0 ? ticket() : s.policy().take(n, now);
+        if constexpr (is_fed && !is_one)
+            slots_.took(s, now);
         permit_begins(s.key());
         count_out(n);
         return permit_issuer::grant(issuer_, n, {.ticket = t, .key = s.key() + account}, waited);

@@ -67,9 +67,31 @@ protected:
         time_point now_;
     };
     void rest(line_type& l, time_point now) noexcept {
+        auto commands_at = never;
+        if constexpr (base::is_fed && !base::is_one)
+            commands_at = feed(l, now);
         slots().rest(l, now, [&](line_type& one) {
-            return one.is_sweeping() ? now : next_event(one, now);
+            return one.is_sweeping() ? now : std::min(next_event(one, now), commands_at);
         });
+    }
+
+    // Commands of a policy that is fed from outside.
+
+    /// Returns the demand of the requests in the line. During a pause permits from elsewhere are of no use.
+    [[nodiscard]] demand demand_of(line_type& l, time_point now) noexcept {
+        // No chain has a limiter that is fed.
+        auto const* const head =
+            this->pause().is_on(now) ? nullptr : static_cast<operation const*>(l.next(now));
+        return head ? demand{head->count, l.asked(), head->deadline} : demand();
+    }
+    /// Makes the commands of a line. Returns when to do so again. The sweep comes first: it rejects the requests that
+    /// need no permits any more.
+    [[nodiscard]] time_point feed(line_type& l, time_point now) noexcept {
+        if (l.is_sweeping())
+            return never;
+        auto const at = slots().feed(slots().slot_of(l), demand_of(l, now), now);
+        bool const is_held_up = this->pause().is_on(now) && !l.is_idle();
+        return is_held_up ? std::min(at, this->pause().from(now)) : at;
     }
     /// Makes a line due now if its first request can be granted. It may be scheduled for later (see `wake_time`), and
     /// the caller must not wait for that.

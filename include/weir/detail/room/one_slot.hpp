@@ -32,6 +32,11 @@ namespace weir::inline v0_2::detail {
 /// | `s.each_outdated`, `s.each_due`     | call `f(line)` for lines with work, until the budget is spent              |
 /// | `s.is_work_due`, `s.next_at`        | whether a line has work without regard to time; when one has work          |
 /// | `s.each_turn`, `s.next_turn`        | `has_turns`: like `each_due` and `next_at`, for lines that share permits    |
+/// | `s.is_unlimited`, `s.elapse(now)`   | `is_fed`: as the members of a `fed_policy`                                  |
+/// | `s.feed(slot, demand, now)`         | `is_fed`, many lines: makes the commands of a slot; returns when to do so again |
+/// | `s.took(slot, now)`                 | `is_fed`, many lines: makes the commands that a grant causes                |
+/// | `s.give_back(from, n)`              | `is_fed`, many lines: makes the command to give back unused permits         |
+/// | `s.has_command`, `s.pop_command`    | `is_fed`, many lines: the commands                                          |
 /// | `s.retain(key)`, `s.release(key)`   | count the permit objects that carry this key                               |
 /// | `s.count`, `s.count_rejection`      | count a newcomer; a rejection after that                                   |
 template <limiting_policy Policy, class Queue = any_queue>
@@ -42,6 +47,7 @@ public:
     static constexpr bool is_fed = fed_policy<Policy>;
     static constexpr bool ignores_leave = false;
     using policy_type = Policy;
+    using feed_type = Policy;
     using options_type = typename Policy::options_type;
     using queue_type = Queue;
     using line_type = detail::line<Queue>;
@@ -85,6 +91,16 @@ public:
     [[nodiscard]] shares_queue* accounts() noexcept { return line_.accounts(); }
     [[nodiscard]] shares_queue const* accounts() const noexcept { return line_.accounts(); }
     [[nodiscard]] bool timed() const noexcept { return policy_.timed(); }
+    [[nodiscard]] bool is_unlimited() const noexcept
+        requires is_fed
+    {
+        return policy_.is_unlimited();
+    }
+    [[nodiscard]] bool elapse(time_point now) noexcept
+        requires is_fed
+    {
+        return policy_.elapse(now);
+    }
     [[nodiscard]] bool times_leave() const noexcept { return weir::times_leave(policy_); }
 
     // Like a pointer, a slot does not depend on the constness of the object that returns it.

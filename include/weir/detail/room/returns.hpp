@@ -59,6 +59,8 @@ public:
                 "weir::keyed: the limiter has reached its maximum number of keys");
         event const here(*this, s.line(), now);
         auto const extra = s.policy().take(n, now);
+        if constexpr (base::is_fed && !base::is_one)
+            slots().took(s, now);
         this->count_out(n);
         if (auto* const accounts = this->accounts())
             accounts->take_more(from.key, n);
@@ -127,6 +129,9 @@ protected:
     [[nodiscard]] auto seen_by_watchers() noexcept {
         if constexpr (base::is_one)
             return watched<typename Slots::policy_type>{this->policy(), this->counters()};
+        else if constexpr (base::is_fed)
+            return watched<typename Slots::feed_type::events_type>{
+                slots().events(), this->counters()};
         else
             return no_watchers::nothing();
     }
@@ -146,6 +151,8 @@ private:
         event const here(*this, s.line(), now);
         this->forget_turns();
         bool const made_room = is_stored && s.policy().refund(n, from.ticket, now);
+        if constexpr (base::is_fed && !base::is_one)
+            slots().give_back(from, n, now);
         this->count_back(n);
         this->settle_account(n, from);
         return made_room;

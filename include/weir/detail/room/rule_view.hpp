@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 
 namespace weir::inline v0_2::detail {
 
@@ -113,6 +114,16 @@ public:
     }
     [[nodiscard]] ticket merge(ticket a, ticket b, amount n) const noexcept {
         return rule_.merge(state_, a, b, n);
+    }
+    [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept
+        requires fed_rule<Rule>
+    {
+        return rule_.barred(now);
+    }
+    [[nodiscard]] bool is_misconfigured() const noexcept
+        requires fed_rule<Rule>
+    {
+        return rule_.is_misconfigured();
     }
     [[nodiscard]] ticket report(ticket t, outcome o) const noexcept
         requires rule_hears_reports<Rule>

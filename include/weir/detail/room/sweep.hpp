@@ -110,7 +110,7 @@ private:
                                             pause const& p, amount ahead, time_point now) noexcept {
         bool const fits = op.count <= policy.capacity();
         auto const ready = fits ? p.ready_at(policy, op.count, ahead, now) : unknown;
-        if constexpr (fed_policy<Policy>) {
+        if constexpr (barring<Policy>) {
             if (ready == unknown && policy.barred(now))
                 return why_barred(policy);
         }

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace weir::inline v0_2::detail {
+
+/// Keys that can be a part of a name at a store: texts and integers.
+template <class Key>
+concept namable = std::convertible_to<Key const&, std::string_view> ||
+                  (std::integral<Key> && !std::same_as<Key, bool>);
+
+/// Returns the name of a key of the shared limiter `limiter` at its store: `limiter:key`. A key of more than 64 bytes, an
+/// empty key, a key that begins with `#` and a key with other bytes than visible ASCII, or with a brace, is replaced by
+/// `#` and 32 hexadecimal digits: its SipHash-1-3 with two seeds that depend on `limiter`. So different keys have
+/// different names, and no key is part of a name that a log cannot show.
+[[nodiscard]] std::string name_of_key(std::string_view limiter, std::string_view key);
+
+/// Returns the name of the state that all keys share which have no place.
+[[nodiscard]] std::string name_of_other_keys(std::string_view limiter);
+
+template <namable Key>
+[[nodiscard]] std::string name_of_key(std::string_view limiter, Key const& key)
+    requires(!std::convertible_to<Key const&, std::string_view>)
+{
+    return name_of_key(limiter, std::string_view(std::to_string(key)));
+}
+
+/// Throws `std::invalid_argument` if `limiter` cannot be the name of a shared limiter by key: 1 to 190 bytes without a
+/// colon.
+void check_name_by_key(std::string_view limiter);
+
+}  // namespace weir::inline v0_2::detail
