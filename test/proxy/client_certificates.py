@@ -136,6 +136,18 @@ class ClientCertificates(ProxyTest):
                 self.assertEqual(self.outcome(proxy.port, file, high), 200)
         self.assertEqual(self.subjects(), ["CN=anna,O=shop", *[""] * (1 + len(BAD))] * 2)
 
+    def test_an_optional_certificate_with_an_expensive_key(self):
+        files = self.files
+        for bits in (4096, 5120):
+            file = files.path(f"rsa{bits}")
+            openssl("req", "-x509", "-newkey", f"rsa:{bits}", "-nodes", "-subj", "/CN=anna", "-keyout", file + ".key", "-out",
+                    file + ".pem", check=True)
+        files.append("trusted-long", "rsa5120")
+        port, trusting = (self.start_with(files.ask_for(one, required=False)).port for one in ("root", "trusted-long"))
+        self.assertEqual(self.outcome(port, "rsa4096"), 200)
+        self.assertIn("unknown ca", str(self.outcome(port, "rsa5120")))
+        self.assertEqual(self.outcome(trusting, "rsa5120"), 200)
+
     def test_failures_cost_twice(self):
         limit = '[[limit]]\nname = "new"\nrule = "6/1h"\ncost = 1\nkey = "client"\nqueue = "patience 0s"\n'
         listen = self.files.ask_for().replace("[[upstream]]", 'handshake_limits = "new"\n[[upstream]]')
