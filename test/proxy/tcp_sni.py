@@ -81,11 +81,15 @@ def hello(name):
     return out.read()
 
 
+HELLO = hello("a.example")
+
+
 class Routes(ProxyTest):
-    def start_to(self, a, b, rest=None, more=""):
+    def start_to(self, a, b, rest=None, more="", limit=None):
         tables = "".join(f'[[upstream]]\nname = "{name}"\nservers = ["127.0.0.1:{server.port}"]\n'
                          for name, server in (("a", a), ("b", b), ("rest", rest)) if server)
         default = 'upstream = "rest"\n' if rest else ""
+        default += f'limits = "{limit}"\n' if limit else ""
         proxy = Proxy(config=f'[admin]\naddress = "127.0.0.1:0"\n{tables}{more}[[listen]]\naddress = "127.0.0.1:0"\n'
                       f'[listen.tcp]\n{default}[[listen.tcp.route]]\nsni = "a.example"\nupstream = "a"\n'
                       '[[listen.tcp.route]]\nsni = ["*.example", "b.test"]\nupstream = "b"\n')
@@ -196,6 +200,33 @@ class Routes(ProxyTest):
                 client.sock.sendall(hello(name))
                 self.assertEqual(client.sock.recv(100), UNRECOGNIZED_NAME)
                 self.assertEqual(client.sock.recv(100), b"")
+
+    def test_many_that_wait_with_their_hello_and_leave(self):
+        server = RawServer(self)
+        limits = '[[limit]]\nname = "one"\nrule = "1 seats"\nqueue = "max_waiting 10000 patience 60s"\n'
+        proxy = self.start_to(server, server, more=limits, limit="one")
+        first = Client(proxy.port)
+        first.sock.sendall(hello("a.example"))
+        wait_until(lambda: self.totals(proxy, "active")["a.example"] == 1)
+        for _ in range(2):
+            crowd = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(2000)]
+            for sock in crowd:
+                sock.sendall(HELLO)
+            wait_until(lambda: self.totals(proxy, "waiting")["a.example"] == len(crowd))
+            for i, sock in enumerate(crowd):
+                if i % 3 == 0:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                sock.close()
+            wait_until(lambda: self.totals(proxy, "waiting")["a.example"] == 0)
+        self.assertEqual(self.totals(proxy, "disconnected")["a.example"], 4000)
+        self.assertEqual(stats(proxy)["limits"][0]["in_use"], 1)
+        first.close()
+        wait_until(lambda: self.totals(proxy, "active")["a.example"] == 0)
+        with Client(proxy.port) as client:
+            client.sock.sendall(HELLO + b"next")
+            client.sock.shutdown(socket.SHUT_WR)
+            self.assertEqual(client.sock.recv(10), b"all")
+        wait_until(lambda: server.got and server.got[-1] == HELLO + b"next")
 
     def test_a_crowd_without_a_hello(self):
         """Silent clients take no server, and little memory; others are served meanwhile."""
