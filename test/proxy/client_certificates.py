@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from support import Client, ProxyTest, in_parallel, main, skip, wait_until
-from tls import BUILT_WITHOUT, Certificates, TlsClient, alert_of, built_in, client_context, openssl, reload_of
+from tls_support import BUILT_WITHOUT, Certificates, TlsClient, alert_of, built_in, client_context, openssl, reload_of
 
 TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 BAD = ["expired", "early", "self-signed", "stranger", "server-only", "altered"]

@@ -20,7 +20,7 @@ from over_tls import EncryptedSocket
 from ports import reserve
 from support import PATIENCE, Proxy, main, pattern, skip, wait_until
 from tcp import Server, exactly, limit, receive_all
-from tls import Certificates, client_context
+from tls_support import Certificates, client_context
 
 if not shutil.which("openssl"):
     skip("there is no openssl; to mend it, run test/setup")

@@ -2,7 +2,7 @@
 """The server name of a TLS connection: as a key of limits, and compared with the Host of its requests."""
 
 from support import Client, ProxyTest, main, skip
-from tls import BUILT_WITHOUT, Certificates, TlsClient, built_in, client_context, reload_of, ssl
+from tls_support import BUILT_WITHOUT, Certificates, TlsClient, built_in, client_context, reload_of, ssl
 
 TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 

@@ -7,7 +7,7 @@ import re
 import tempfile
 
 from support import Client, ProxyTest, main, skip, wait_until
-from tls import BUILT_WITHOUT, Certificates, TlsClient, built_in
+from tls_support import BUILT_WITHOUT, Certificates, TlsClient, built_in
 
 TEXT = b"this port requires TLS: use https\n"
 
