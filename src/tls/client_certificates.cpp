@@ -19,8 +19,6 @@ namespace {
 // The longest chain of certificates that a client may send, in bytes.
 constexpr long longest_chain = 32 * 1024;
 
-constexpr int longest_unverified_key = 4096;  // bits
-
 // The longest list of names that a message can have, in bytes.
 constexpr std::size_t longest_names = 65'535;
 
@@ -81,16 +79,6 @@ void set_names(SSL_CTX* to, std::vector<X509*> const& authorities, std::string c
                       "can receive");
 }
 
-// Goes on with a client whose certificate is not valid. The result stays known. The client must still prove that it has
-// the key: an unverified one may not be so long that this takes the CPU time of several handshakes.
-int verify_and_go_on(X509_STORE_CTX* c, void*) {
-    if (X509_verify_cert(c) > 0)
-        return 1;
-    ERR_clear_error();
-    auto const* const key = X509_get0_pubkey(X509_STORE_CTX_get0_cert(c));
-    return key && EVP_PKEY_get_bits(key) <= longest_unverified_key;
-}
-
 int on_new_ticket(SSL* ssl, void*) {
     auto* const session = SSL_get_session(ssl);
     void* found = nullptr;
@@ -145,8 +133,6 @@ std::string ask_for_certificates(SSL_CTX* to, client_certificates const& c) {
     SSL_CTX_set_max_cert_list(to, longest_chain);
     SSL_CTX_set_verify(to, SSL_VERIFY_PEER | (c.required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                        nullptr);
-    if (!c.required)
-        SSL_CTX_set_cert_verify_callback(to, verify_and_go_on, nullptr);
     return differs;
 }
 
