@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,6 +31,9 @@ public:
 private:
     std::map<std::string, std::string> seen_;  // by network
 };
+
+// The names at a store are `NAME:KEY`.
+constexpr std::size_t longest_name_by_key = 190;
 
 std::string not_a_client(std::string_view key, limit const& l) {
     return fmt::format("`{}` is not a client: use an address, an IPv4 network of up to {} bits or "
@@ -236,8 +240,18 @@ void file_reader::read_sharing(table_reader& t, limit& l, bool ruled) {
                 t.problem(t.at(key), fmt::format("`{}` requires `store`", key));
         return;
     }
-    if (!l.key.empty())
-        t.problem(t.at("key"), "`store` requires the key `total`");
+    if (!l.key.empty()) {
+        auto const& name = l.shared_as.empty() ? l.name : l.shared_as;
+        auto const at = t.at(l.shared_as.empty() ? "name" : "shared_as");
+        if (name.size() > longest_name_by_key || name.find(':') != std::string::npos)
+            t.problem(at, fmt::format("`store` with a `key` requires a name of at most {} bytes "
+                                      "without a colon",
+                                      longest_name_by_key));
+        if (!l.overrides.empty())
+            t.problem(t.at("overrides"), "`store` and `overrides` exclude each other");
+        if (l.prefetch != 0)
+            t.problem(t.at("prefetch"), "`prefetch` requires the key `total`");
+    }
     if (l.is_unlimited)
         t.problem(t.at("rule"), "`store` and the rule `unlimited` exclude each other");
     if (l.dry_run)

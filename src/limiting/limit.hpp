@@ -230,6 +230,16 @@ private:
     typename World::place const place_;
 };
 
+/// Returns the bounds of the keys of a limit.
+template <class World>
+[[nodiscard]] weir::keyed_options keyed_options_of(config::limit const& c) {
+    return {.max_keys = static_cast<std::uint64_t>(c.max_keys),
+            .max_bytes = static_cast<std::uint64_t>(c.max_memory),
+            .no_place = c.when_full == config::full_of_keys::share ? weir::when_no_place::share
+                                                                   : weir::when_no_place::reject,
+            .shards = World::shards};
+}
+
 /// A limit with a separate limiter for each key. Requests with different keys do not wait for each other.
 ///
 /// Keys with an override for many keys have separate limiters, one set for each different rule.
@@ -320,13 +330,8 @@ private:
     }
     [[nodiscard]] shared_limiters make_limiters(config::limit const& c,
                                                 weir::limiter_config const& rule) const {
-        weir::keyed_options const keys{
-            .max_keys = static_cast<std::uint64_t>(c.max_keys),
-            .max_bytes = static_cast<std::uint64_t>(c.max_memory),
-            .no_place = c.when_full == config::full_of_keys::share ? weir::when_no_place::share
-                                                                   : weir::when_no_place::reject,
-            .shards = World::shards};
-        return std::make_shared<limiters>(executor_, options_of(rule), keys, c.queue);
+        return std::make_shared<limiters>(
+            executor_, options_of(rule), keyed_options_of<World>(c), c.queue);
     }
     [[nodiscard]] std::vector<shared_limiters> all() const {
         std::lock_guard const lock(mutex_);

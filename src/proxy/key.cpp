@@ -86,8 +86,9 @@ public:
     [[nodiscard]] std::string_view last() const {
         return {text_.data() + begun_, text_.size() - begun_};
     }
+    [[nodiscard]] std::string_view all() const { return {text_.data(), text_.size()}; }
     [[nodiscard]] std::uint64_t hash(weir::hash_seed const& seed) const {
-        return weir::key_hash()(seed, std::string_view(text_.data(), text_.size()));
+        return weir::key_hash()(seed, all());
     }
 
 private:
@@ -181,11 +182,9 @@ std::uint64_t keys_of_requests::client(boost::asio::ip::address const& address) 
 
 // A part is its value or, without one, an empty text. A client instead of a value follows an empty text, so that no value
 // equals it.
-std::uint64_t keys_of_requests::of(request_info const& who) const {
+template <class Text>
+void keys_of_requests::add_parts(Text& text, request_info const& who) const {
     using kind = config::key_part::kind;
-    if (is_client_)
-        return client(who.client);
-    key_text text;
     for (auto const& part : parts_) {
         if (part.what == kind::client) {
             text.add(client(who.client));
@@ -203,7 +202,22 @@ std::uint64_t keys_of_requests::of(request_info const& who) const {
             found = text.add(other, who);
         }
     }
+}
+
+std::uint64_t keys_of_requests::of(request_info const& who) const {
+    if (is_client_)
+        return client(who.client);
+    key_text text;
+    add_parts(text, who);
     return text.hash(seed_);
+}
+
+std::string keys_of_requests::text_of(request_info const& who) const {
+    if (is_client_)
+        return limiting::address_of_key(client(who.client)).to_string();
+    key_text text;
+    add_parts(text, who);
+    return std::string(parts_.size() == 1 && !has_client_ ? text.last() : text.all());
 }
 
 std::vector<std::string> keys_of_requests::names_of(request_info const& who) const {

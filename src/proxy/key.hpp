@@ -26,6 +26,9 @@ public:
     explicit keys_of_requests(std::vector<config::key_part> parts);
 
     [[nodiscard]] std::uint64_t of(request_info const& who) const;
+    /// Returns the key as text, the same in all processes: the first address of the network of a client, or the value of
+    /// the key's only part. A key with several parts, or with the client as an alternative, contains binary lengths.
+    [[nodiscard]] std::string text_of(request_info const& who) const;
     /// Returns the value of each part of the key, for a tree of rates: an empty text without one, the first address of
     /// its network for a client, and a hash for a value that is longer than `config::limit::longest_name`.
     [[nodiscard]] std::vector<std::string> names_of(request_info const& who) const;
@@ -37,6 +40,8 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t client(boost::asio::ip::address const& address) const;
+    template <class Text>
+    void add_parts(Text& text, request_info const& who) const;
 
     keys_of_requests(std::vector<config::key_part> parts, int v4_prefix, int v6_prefix,
                      weir::hash_seed const& seed);

@@ -453,8 +453,8 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
                  "\"3 seats\"\nstore = \"e\"\n",
                  "a store supports rules such as 100/1s"},
              row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
-                 "\"3/1s\"\nkey = \"client\"\nstore = \"e\"\n",
-                 "`store` requires the key `total`"},
+                 "\"3/1s\"\nkey = \"client\"\nprefetch = 5\nstore = \"e\"\n",
+                 "`prefetch` requires the key `total`"},
              row{"[[store]]\nname = \"e\"\nurl = \"redis://a\"\n[[limit]]\nname = \"a\"\nrule = "
                  "\"3/1s\"\ndry_run = true\nstore = \"e\"\n",
                  "`store` and `dry_run` exclude each other"},

@@ -214,6 +214,55 @@ class Store(ProxyTest):
             for client in (one, two):  # the debt reaches the store after the response
                 wait_until(lambda: int(self.until_it_is(429, client).get("retry-after")) > 3600)
 
+    def share_by(self, server, key, rule, more=""):
+        """Two proxies that share a limit by key at the server."""
+        config = (
+            f'[[store]]\nname = "redis"\nurl = "{server.url}"\n[[upstream]]\nname = "shop"\nservers = "UPSTREAM"\n'
+            f'[[limit]]\nname = "users"\nkey = {key}\nrule = "{rule}"\nstore = "redis"\ntimeout = "5s"\n'
+            f'queue = "patience 15s"\n{more}')
+        return [self.start_with(config) for _ in range(2)]
+
+    def test_a_limit_by_user(self):
+        for rule in ("2/1h burst 2", "2/1h"):  # a bucket and a log
+            server = self.have(Redis)
+            proxies = self.share_by(server, '"header X-User"', rule)
+            with Client(proxies[0].port) as one, Client(proxies[1].port) as two:
+                for user in ("ann", "bob", "a user\xe9", "x" * 100):
+                    statuses = [c.ask("/", fields=f"X-User: {user}\r\n").status for c in (one, two, one, two)]
+                    self.assertEqual(statuses, [200, 200, 429, 429], user)
+                answers = [c.ask("/", fields="X-User: eve\r\n") for c in (one, two, two)]
+            self.assertEqual([a.get("ratelimit-policy").partition(";pk=")[0] for a in answers],
+                             ['"users";q=2;w=3600'] * 3)
+            self.assertEqual([a.get("ratelimit") is None for a in answers], [True, True, False])
+            self.assertGreaterEqual(int(answers[2].get("retry-after")), 1)
+            granted = [numbers(p.stop())["users"]["granted"] for p in proxies]
+            self.assertEqual(sum(granted), 10)
+
+    def test_a_limit_by_client_or_another_value(self):
+        proxies = self.share_by(self.have(Redis), '["header X-User or client", "query q"]', "1/1h burst 1")
+        with Client(proxies[0].port) as one, Client(proxies[1].port) as two:
+            self.assertEqual([c.ask("/?q=1").status for c in (one, two)], [200, 429])
+            self.assertEqual([c.ask("/?q=2").status for c in (two, one)], [200, 429])
+            self.assertEqual([c.ask("/?q=1", fields="X-User: ann\r\n").status for c in (two, one)], [200, 429])
+
+    def test_outage_of_a_limit_by_user(self):
+        server = self.have(Redis)
+        closed, local = (self.share_by(server, '"client"', "4/1h burst 4", f'shared_as = "{name}"\non_failure = "{mode}"\n')[0]
+                         for name, mode in (("closed", "closed"), ("local", "local 0.5")))
+        with Client(closed.port) as one, Client(local.port) as two:
+            for client in (one, two):
+                self.until_it_is(200, client)
+            server.kill()
+            self.assertGreaterEqual(int(self.until_it_is(503, one).get("retry-after")), 1)
+            self.until_it_is(200, two)
+            self.assertEqual([two.ask("/").status for _ in range(3)], [429] * 3)
+            server.start()
+            self.until_it_is(200, one)
+        said = closed.stop()
+        self.assertIn("requests get 503", said)
+        self.assertIn("the store is available again", said)
+        self.assertIn("this proxy grants its local share", local.stop())
+
     def until_it_is(self, status, client):
         answers = []
 
