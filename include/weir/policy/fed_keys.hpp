@@ -79,7 +79,7 @@ public:
     ticket take(state_type& s, amount n, time_point now) const noexcept;
     static constexpr bool ignores_leave = true;
     bool leave(state_type&, amount, ticket) const noexcept { return false; }
-    /// Takes back permits. Those of a store must also be given back to it: see `comes_from_store`.
+    /// Takes back permits. The permits of a store must also be given back to it: see `comes_from_store`.
     bool refund(state_type& s, amount n, ticket t, time_point now) const noexcept;
     ticket merge(state_type&, ticket a, ticket b, amount) const noexcept;
 

@@ -12,10 +12,11 @@ template <class Key>
 concept namable = std::convertible_to<Key const&, std::string_view> ||
                   (std::integral<Key> && !std::same_as<Key, bool>);
 
-/// Returns the name of a key of the shared limiter `limiter` at its store: `limiter:key`. A key of more than 64 bytes, an
-/// empty key, a key that begins with `#` and a key with other bytes than visible ASCII, or with a brace, is replaced by
-/// `#` and 32 hexadecimal digits: its SipHash-1-3 with two seeds that depend on `limiter`. So different keys have
-/// different names, and no key is part of a name that a log cannot show.
+/// Returns the name of a key of the shared limiter `limiter` at its store: `limiter:key`, or `limiter:#` and 32
+/// hexadecimal digits, the SipHash-1-3 of the key with two seeds that depend on `limiter`.
+///
+/// The second form is for an empty key, for a key of more than 64 bytes or that begins with `#`, and for a key with a
+/// brace or with bytes other than visible ASCII. So different keys have different names, and a log can show each name.
 [[nodiscard]] std::string name_of_key(std::string_view limiter, std::string_view key);
 
 /// Returns the name of the state that all keys share which have no place.

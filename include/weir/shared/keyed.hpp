@@ -50,7 +50,7 @@ namespace weir::inline v0_2 {
 /// only one question at a time is asked, until the store replies. With `fail_local` each key has its share of the limit.
 ///
 /// Memory in this process: a key takes an entry in the table while requests wait for it, a question is in progress, the
-/// store rejected it, or it has debt; with `fail_local` also until its share is full again. An entry takes about 150
+/// store rejected it, or it has debt; with `fail_local` also until its share is full again. An entry takes about 160
 /// bytes, and a key with waiting requests about 600 more. `max_keys` bounds the number of entries. With
 /// `when_no_place::share` all keys without a place share one state at the store, named `name:`.
 ///
