@@ -20,6 +20,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 // A limit for each key, which several processes share through a real server.
@@ -104,7 +105,7 @@ BOOST_AUTO_TEST_CASE(limiters_together_do_not_exceed_the_rate_of_any_key) {
     }
     for (auto& all : uses) {
         std::ranges::sort(all);
-        BOOST_TEST(all.size() >= 5u);
+        BOOST_TEST(all.size() >= 75u);  // of 155
         for (std::size_t i = 0; i != all.size(); ++i) {
             for (std::size_t j = i; j != all.size(); ++j) {
                 auto const d = static_cast<double>(all[j] - all[i]) / 1e9 + 0.1 + 0.02;
@@ -141,6 +142,62 @@ BOOST_AUTO_TEST_CASE(lost_key_is_full_again) {
     keyed other(ctx, store, "api", {.rate = {1, 1h}, .burst = 1});
     BOOST_TEST(!enter(other, "ann"));
     BOOST_TEST(enter(other, "bob") == errc::deadline_unreachable);
+}
+
+BOOST_AUTO_TEST_CASE(thousands_of_keys_are_asked_at_once) {
+    keyed limiter(ctx, store, "api", {.rate = {1, 1h}, .burst = 1, .timeout = 5s});
+    int granted = 0;
+    for (int i = 0; i != 10'000; ++i)
+        limiter.async_enter(std::to_string(i), 10s, [&](weir::error_code ec, weir::permit const&) {
+            granted += !ec;
+        });
+    run();
+    BOOST_TEST(granted == 10'000);
+    BOOST_TEST(session.say({"DBSIZE"}) == "10000");
+}
+
+// The store is asked about once a grant.
+BOOST_AUTO_TEST_CASE(flood_of_one_key_rarely_asks_the_server) {
+    keyed limiter(ctx, store, "api", {.rate = {10, 1s}, .burst = 1});
+    int granted = 0;
+    int rejected = 0;
+    auto const end = real_clock::now() + 1s;
+    while (real_clock::now() < end) {
+        for (int i = 0; i != 100; ++i)
+            limiter.async_enter("ann", 20ms, [&](weir::error_code ec, weir::permit const&) {
+                ++(ec ? rejected : granted);
+            });
+        run();
+    }
+    BOOST_TEST(granted >= 5);
+    BOOST_TEST(granted <= 12);
+    BOOST_TEST(rejected > 1000);
+    BOOST_TEST(limiter.shared_stats().questions <= 40u);
+}
+
+BOOST_AUTO_TEST_CASE(an_outage_is_one_of_all_keys) {
+    using mode_type = decltype(weir::shared_options::on_failure);
+    for (auto const& mode : {mode_type(weir::fail_closed()), mode_type(weir::fail_open()),
+                             mode_type(weir::fail_local{.share = 0.5})}) {
+        keyed limiter(ctx, store, "api", {.rate = {100, 1s}, .burst = 10, .on_failure = mode});
+        BOOST_TEST(!enter(limiter, "ann"));
+        server.send(SIGKILL);
+        server.wait_for_end();
+        bool const is_closed = std::holds_alternative<weir::fail_closed>(mode);
+        auto const end = real_clock::now() + 10s;
+        while (!limiter.shared_stats().unavailable && real_clock::now() < end)
+            enter(limiter, "ann", 50ms);
+        BOOST_TEST(limiter.shared_stats().unavailable);
+        // Another key, about which the server was never asked, has the outage, too.
+        auto const ec = enter(limiter, "bob", 50ms);
+        BOOST_TEST(ec == (is_closed ? weir::error_code(errc::unavailable) : weir::error_code()));
+        BOOST_TEST(limiter.shared_stats().outages == 1u);
+        server.start();
+        while (limiter.shared_stats().unavailable && real_clock::now() < end)
+            enter(limiter, "carl", 50ms);
+        BOOST_TEST(!limiter.shared_stats().unavailable);
+        BOOST_TEST(!enter(limiter, "bob"));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
