@@ -111,7 +111,8 @@ void file_reader::read_tls(table_reader& t, listener& l) {
     });
     if (t.has("alpn") && !t.has("tcp"))
         t.problem(t.at("alpn"), "`alpn` requires `tcp`: HTTP has its own protocols");
-    for (auto const* const key : {"unknown_name", "client_certificates", "handshake_limits", "alpn"})
+    for (auto const* const key :
+         {"unknown_name", "client_certificates", "handshake_limits", "alpn"})
         if (t.has(key) && !t.has("tls"))
             t.problem(t.at(key), fmt::format("`{}` requires `tls`", key));
 }

@@ -29,7 +29,7 @@ public:
         std::string_view client_certificate =
             {};  // its subject (RFC 4514), printable ASCII; empty without a verified one
         std::string_view protocol = {};  // by ALPN; empty if they agreed on none
-        bool is_resumed = false;  // with the keys of an earlier connection
+        bool is_resumed = false;         // with the keys of an earlier connection
     };
 
     channel() = default;

@@ -197,12 +197,12 @@ private:
     bool idle_ = false;
 };
 
-/// The begin of a connection to a server, before its first message.
+/// The beginning of a connection to a server, before its first message.
 struct opening {
     std::string_view introduction = {};  // the first bytes, which are never encrypted
     std::function<std::unique_ptr<channel>(int descriptor)> encrypt = {};  // empty: no encryption
     std::function<bool()> is_over =
-        {};  // whether nobody needs the connection any more; may be empty
+        {};  // whether the connection is not needed any more; may be empty
 };
 
 /// The endpoints of one server. It remembers the endpoint that accepted the last connection. Any thread may use it.

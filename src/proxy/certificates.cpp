@@ -49,8 +49,7 @@ certificates_of_listeners read_certificates(config::configuration const& c,
                 .certificates = {},
                 .refuses_unknown_names = l.unknown_name == config::unknown_name::refuse};
             if (auto const& clients = l.client_certificates)
-                s.clients = {.authorities = clients->authorities,
-                             .required = clients->required};
+                s.clients = {.authorities = clients->authorities, .required = clients->required};
             if (l.tcp)
                 s.protocols = l.alpn;
             for (auto const& one : l.tls)

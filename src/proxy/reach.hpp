@@ -40,7 +40,7 @@ net::task<reached> reach(upstream& to, upstream_pool& pool, upstream::visit at,
     while (r.at && !over()) {
         net::error_code ec;
         r.connection = co_await pool.open(r.at.server(), use, limit, ec);
-        if (!r.connection && over())  // which says nothing about the server
+        if (!r.connection && over())  // no failure of the server
             break;
         to.note(r.at.server(), bool(r.connection));
         if (r.connection) {

@@ -12,7 +12,7 @@ namespace proxy {
 struct request_info {
     http::request_head const& request;
     boost::asio::ip::address const& client;
-    bool is_trusted = false;                   // its peer is trusted, and may state its cost
+    bool is_trusted = false;  // its peer is trusted, and may state its cost
     // See `net::channel::agreement`.
     std::string_view client_certificate = {};
     std::string_view server_name = {};

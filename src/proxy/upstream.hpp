@@ -56,7 +56,7 @@ public:
     /// Encrypts new connections by `how`; null: they are not encrypted. Connections of before are outdated, unless it is
     /// like the one of before.
     void encrypt_by(std::shared_ptr<tls::client const> how);
-    /// The begin of a connection. The result refers to `introduction`.
+    /// The beginning of a connection. The result refers to `introduction`.
     [[nodiscard]] net::opening opening_for(tls::inner_protocol inner,
                                            std::string_view introduction) const;
     /// How often its endpoints or its encryption changed.
@@ -339,7 +339,7 @@ struct connection_use {
     tls::inner_protocol inner = tls::inner_protocol::http;
     std::string_view introduction = {};  // the first bytes, which are never encrypted
     std::function<bool()> is_over =
-        {};  // whether nobody needs the connection any more; may be empty
+        {};  // whether the connection is not needed any more; may be empty
 };
 
 /// The connections to servers that one thread keeps for its next requests. It closes a connection that the server ends.

@@ -318,7 +318,8 @@ std::vector<row> const& rows() {
           "\"cookie a or query b\""},
          {"\"\"", "\"a\"", "\"path 0\"", "\"shared\"", "\"total\"", "\"header A or shared\"",
           "\"header A or reject\"", "5"},
-         "`client`, `client_certificate`, `sni`, `header NAME`, `cookie NAME`, `query NAME`, `claim "
+         "`client`, `client_certificate`, `sni`, `header NAME`, `cookie NAME`, `query NAME`, "
+         "`claim "
          "NAME`, or `path N`, a segment of the path from 1 to 100; or several of these with ` or ` "
          "between"},
         {upstream_of_two, "hash", {}, {"[\"client\", \"client\"]"}, "duplicate `client`"},
@@ -359,13 +360,15 @@ std::vector<row> const& rows() {
           "\"cookie session\"", "\"query api_key\"", "\"query filter[a]\"", "\"claim sub\"",
           "\"claim https://example.org/tenant\"", "\"header A or query a or client\"",
           "\"cookie a or shared\"", "[\"cookie a or reject\", \"path 1\"]",
-          "\"client_certificate\"", "\"sni\"", "\"sni or reject\"", "\"header A or client_certificate or client\""},
+          "\"client_certificate\"", "\"sni\"", "\"sni or reject\"",
+          "\"header A or client_certificate or client\""},
          {"\"path 0\"",    "\"path 101\"",        "\"path\"",         "\"path x\"",
           "\"header \"",   "\"header a b\"",      "\"Client\"",       "5",
           "\"cookie \"",   "\"cookie a=b\"",      "\"query a&b\"",    "\"claim \"",
           "\"claim a b\"", "\"reject\"",          "\"shared\"",       "\"client or\"",
           "\"or client\"", "\"total or client\"", "\"client  or a\"", "\"header A or total\""},
-         "`total`, `client`, `client_certificate`, `sni`, `header NAME`, `cookie NAME`, `query NAME`, "
+         "`total`, `client`, `client_certificate`, `sni`, `header NAME`, `cookie NAME`, `query "
+         "NAME`, "
          "`claim NAME`, or `path N`, a segment of the path from 1 to 100; or several of these with "
          "` or ` between, of which the last may be `shared` or `reject`"},
         {limit,

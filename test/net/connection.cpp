@@ -180,7 +180,7 @@ BOOST_FIXTURE_TEST_CASE(leave_time_for_the_other_endpoints, several_ports) {
     BOOST_TEST((connect(none, 400ms) == asio::error::timed_out));
 }
 
-BOOST_FIXTURE_TEST_CASE(that_nobody_needs_any_more_are_given_up, several_ports) {
+BOOST_FIXTURE_TEST_CASE(that_are_not_needed_any_more_are_given_up, several_ports) {
     one_port silent{context, kind::silent};
     net::server_endpoints two({silent.at, good.at});
     int asked = 0;

@@ -65,7 +65,9 @@ struct tcp_proxy : local_proxy {
     }
     [[nodiscard]] auto in_use() const { return plan().limits.front()->stats().in_use; }
     [[nodiscard]] auto waiting() const { return plan().limits.front()->stats().waiting; }
-    [[nodiscard]] auto counts() const { return plan().services.front().state_of(plan().services.front().rest()); }
+    [[nodiscard]] auto counts() const {
+        return plan().services.front().state_of(plan().services.front().rest());
+    }
 
     std::list<wire> clients;
 };
