@@ -3,6 +3,7 @@
 #include "config/configuration.hpp"
 #include "config/read.hpp"
 #include "config/write.hpp"
+#include "problem.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -28,23 +29,6 @@ std::string file(std::string_view limit, std::string_view tcp = "",
         upstream, limit, tcp);
 }
 constexpr std::string_view seats = "rule = \"5 seats\"";
-
-std::string problem_of(std::string const& text) {
-    try {
-        static_cast<void>(config::read(text, "f"));
-    } catch (config::bad_configuration const& wrong) {
-        return wrong.what();
-    }
-    return "";
-}
-
-bool is_refused(std::string const& text, std::string_view why) {
-    auto const problem = problem_of(text);
-    bool const told = problem.find(why) != problem.npos;
-    if (!told)
-        BOOST_TEST_MESSAGE(problem);
-    return told;
-}
 
 }  // namespace
 
