@@ -1,6 +1,7 @@
 // Tests that are the same for all stores, for the store of `place`: see shared/place.hpp. There is no `#pragma once`,
 // because this is a part of the file that includes it.
 
+#include <weir/shared/keyed.hpp>
 #include <weir/shared/limiter.hpp>
 
 #include "support/printing.hpp"
@@ -11,6 +12,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/test/tree/decorator.hpp>
 #include <boost/test/unit_test.hpp>
@@ -85,6 +87,28 @@ BOOST_AUTO_TEST_CASE(log_counts_for_all_limiters_that_share_it) {
     visit const more(here, 1, 60s);
     run(more);
     BOOST_TEST(more.rejected(errc::deadline_unreachable));
+}
+
+BOOST_AUTO_TEST_CASE(limiters_by_key_share_a_bucket_for_each_key) {
+    weir::shared_keyed<std::string> here(ctx, store, "users", slow(1));
+    weir::shared_keyed<std::string> there(ctx, connect(ctx), "users", slow(1));
+    auto const enter = [this](auto& at, std::string const& key) {
+        weir::error_code result = asio::error::would_block;
+        at.async_enter(key, 60s, [&](weir::error_code ec, weir::permit const&) { result = ec; });
+        run();
+        return result;
+    };
+    BOOST_TEST(!enter(here, "ann"));
+    BOOST_TEST(enter(there, "ann") == errc::deadline_unreachable);
+    BOOST_TEST(!enter(there, "bob"));
+    BOOST_TEST(enter(here, "bob") == errc::deadline_unreachable);
+    BOOST_TEST(!enter(here, std::string(300, 'x')));
+    BOOST_TEST(enter(there, std::string(300, 'x')) == errc::deadline_unreachable);
+    weir::shared_keyed<std::string, weir::shared_sliding_log> log(
+        ctx, store, "logged", {.rate = {1, 24h}, .timeout = 10s});
+    BOOST_TEST(!enter(log, "ann"));
+    BOOST_TEST(enter(log, "ann") == errc::deadline_unreachable);
+    BOOST_TEST(!enter(log, "bob"));
 }
 
 BOOST_AUTO_TEST_CASE(requests_are_served_in_order) {
