@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// What is wrong with a configuration; empty if it is valid.
+/// The errors in a configuration; empty if it is valid.
 inline std::string problem_of(std::string const& text) {
     try {
         static_cast<void>(config::read(text, "f"));

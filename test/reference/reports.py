@@ -127,6 +127,9 @@ def seen(*values):
     return {member for value in values for member in members(value)}
 
 
+ENCRYPTED = '[[upstream]]\nname = "encrypted"\nservers = ["https://127.0.0.1:2"]\n'
+
+
 class Proxy(ProxyTest):
     @classmethod
     def setUpClass(cls):
@@ -166,7 +169,7 @@ class Proxy(ProxyTest):
         return f'[[listen]]\naddress = "127.0.0.3:0"\ntls = [{{ certificate = "{file}.crt", key = "{file}" }}]\n'
 
     def test_metrics(self):
-        found, values = families(request(self.start_serving(self.tls_listener()), "/metrics").body.decode())
+        found, values = families(request(self.start_serving(self.tls_listener() + ENCRYPTED), "/metrics").body.decode())
         described = {names(row[0])[0]: [row[1], names(row[2]), row[3]] for row in tables(page("metrics"), "metric")}
         self.assertEqual(described, found)
         for label in ("result", "decision", "reason", "kind", "mode"):
