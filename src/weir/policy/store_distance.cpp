@@ -1,4 +1,4 @@
-#include <weir/policy/fed.hpp>
+#include <weir/policy/shared_bucket.hpp>
 #include <weir/policy/store_distance.hpp>
 
 #include <algorithm>
