@@ -219,9 +219,9 @@ void upstream::report(upstream_server& server, net::error_code const& ec) const 
     {
         auto const now = net::clock::now();
         std::lock_guard const lock(server.trouble_mutex_);
-        auto const silence =
+        auto const quiet_time =
             ec == server.trouble_ ? std::chrono::seconds(60) : std::chrono::seconds(1);
-        if (server.trouble_ && now - server.trouble_said_ < silence)
+        if (server.trouble_ && now - server.trouble_said_ < quiet_time)
             return;
         server.trouble_ = ec;
         server.trouble_said_ = now;
