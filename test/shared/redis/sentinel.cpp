@@ -144,7 +144,8 @@ struct fixture {
     }
 };
 
-weir::shared_options const usual{.rate = {1000, 1s}, .burst = 10, .timeout = 1s};
+// A key that lives for 3.6 s after a grant.
+weir::shared_options const usual{.rate = {1000, 1h}, .burst = 1000, .timeout = 1s};
 
 }  // namespace
 
