@@ -76,6 +76,8 @@ net::task<handshake> encrypt(net::connection& client, tls_listener const& by,
     auto how = entered.client == net::presence::here ? handshake::limited : handshake::disconnected;
     if (entered.status == 0) {
         how = co_await shake_hands(client, by, limit);
+        if (lacks_certificate(how))
+            client.stop_encryption();
         by.limits.change_cost(entered, [how](weir::amount cost) { return cost_of(how, cost); });
     }
     accounting.shakes_hands(how);

@@ -10,7 +10,8 @@
 
 namespace proxy {
 
-/// Whether the handshake failed because of the client's certificate.
+/// Whether the handshake failed because of the client's certificate. With TLS 1.3 the client may have sent more already: the
+/// connection must be closed gently, or unread bytes would hide the alert.
 [[nodiscard]] constexpr bool lacks_certificate(handshake how) noexcept {
     return how == handshake::no_certificate || how == handshake::bad_certificate;
 }

@@ -65,7 +65,8 @@ net::task<bool> health_checks::one::is_good() {
     auto const header = version != 0 ? net::make_own_introduction(version) : std::string();
     auto const inner =
         of->configuration().health->path ? tls::inner_protocol::http : tls::inner_protocol::other;
-    auto const how = server->opening_for(inner, header);
+    connection_use const use{.inner = inner, .introduction = header};
+    auto const how = server->opening_for(use);
     net::error_code ec;
     auto const connection = co_await server->endpoints().connect(context, dog, timeout, how, ec);
     if (!connection)

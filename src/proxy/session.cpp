@@ -105,11 +105,8 @@ net::task<next> session::encrypt() {
     fresh_ = true;
     if (how == handshake::limited)
         co_return next::reset;
-    if (lacks_certificate(how)) {
-        // With TLS 1.3 the client has sent its request already. The unread bytes must not hide the reason.
-        client_.stop_encryption();
+    if (lacks_certificate(how))
         co_return next::close_gently;
-    }
     // A request without TLS gets a response that states the reason.
     co_return lacks_tls_ || is_complete(how) ? next::request : next::close;
 }

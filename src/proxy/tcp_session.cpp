@@ -159,10 +159,8 @@ net::task<bool> tcp_session::encrypt() {
         client_, *at().security, peer_, limits.handshake, shared_.accounting);
     if (how == handshake::limited)
         client_.reset();
-    if (lacks_certificate(how)) {  // the unread bytes must not hide the reason
-        client_.stop_encryption();
+    if (lacks_certificate(how))
         co_await close_gently(client_, after_refusal, after_refusal);
-    }
     co_return is_complete(how);
 }
 

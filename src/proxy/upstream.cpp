@@ -368,8 +368,7 @@ net::task<upstream_connection> upstream_pool::open(
         co_return upstream_connection();
     }
     auto const version = server.version();
-    auto how = server.opening_for(use.inner, use.introduction);
-    how.is_over = use.is_over;
+    auto const how = server.opening_for(use);
     auto one = co_await server.endpoints_.connect(context_, dog_, left, how, ec);
     if (!one)
         co_return upstream_connection();

@@ -32,6 +32,14 @@ namespace proxy {
 
 namespace asio = boost::asio;
 
+/// The use of a new connection.
+struct connection_use {
+    tls::inner_protocol inner = tls::inner_protocol::http;
+    std::string_view introduction = {};  // the first bytes, which are never encrypted
+    std::function<bool()> is_over =
+        {};  // whether the connection is not needed any more; may be empty
+};
+
 /// One server of an upstream, shared by all threads. The next configuration that names it reuses it, if it still
 /// exists: plans and requests own it.
 class upstream_server : public std::enable_shared_from_this<upstream_server> {
@@ -56,9 +64,8 @@ public:
     /// Encrypts new connections by `how`; null: they are not encrypted. Connections of before are outdated, unless it is
     /// like the one of before.
     void encrypt_by(std::shared_ptr<tls::client const> how);
-    /// The beginning of a connection. The result refers to `introduction`.
-    [[nodiscard]] net::opening opening_for(tls::inner_protocol inner,
-                                           std::string_view introduction) const;
+    /// The beginning of a connection for `use`, to whose texts the result refers.
+    [[nodiscard]] net::opening opening_for(connection_use const& use) const;
     /// How often its endpoints or its encryption changed.
     [[nodiscard]] std::uint64_t version() const noexcept {
         return endpoints_.version() + encryption_version_.load();
@@ -332,14 +339,6 @@ private:
     place place_;
     std::unique_ptr<net::connection> connection_;
     std::uint64_t version_ = 0;
-};
-
-/// The use of a new connection.
-struct connection_use {
-    tls::inner_protocol inner = tls::inner_protocol::http;
-    std::string_view introduction = {};  // the first bytes, which are never encrypted
-    std::function<bool()> is_over =
-        {};  // whether the connection is not needed any more; may be empty
 };
 
 /// The connections to servers that one thread keeps for its next requests. It closes a connection that the server ends.

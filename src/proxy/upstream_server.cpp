@@ -19,12 +19,11 @@ void upstream_server::encrypt_by(std::shared_ptr<tls::client const> how) {
     ++encryption_version_;
 }
 
-net::opening upstream_server::opening_for(tls::inner_protocol inner,
-                                          std::string_view introduction) const {
-    net::opening how{.introduction = introduction, .encrypt = {}};
+net::opening upstream_server::opening_for(connection_use const& use) const {
+    net::opening how{.introduction = use.introduction, .encrypt = {}, .is_over = use.is_over};
     std::lock_guard const lock(encryption_mutex_);
     if (encryption_)
-        how.encrypt = [by = encryption_, inner](int descriptor) {
+        how.encrypt = [by = encryption_, inner = use.inner](int descriptor) {
             return by->connect(descriptor, inner);
         };
     return how;

@@ -15,6 +15,11 @@ def openssl(*arguments, **how):
     return subprocess.run(["openssl", *map(str, arguments)], capture_output=True, timeout=PATIENCE, check=True, **how)
 
 
+def make_self_signed(certificate, key, subject="/CN=test", *options, kind=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
+    """Makes the files of a certificate and its key."""
+    openssl("req", "-x509", "-newkey", *kind, "-nodes", "-subj", subject, "-keyout", key, "-out", certificate, *options)
+
+
 class Authority:
     """An authority, and the certificates that it signed, in a temporary folder."""
 

@@ -4,14 +4,14 @@
 import datetime
 import json
 import os
-import re
 import shutil
 import ssl
 import tempfile
 import time
 
 from support import Client, ProxyTest, in_parallel, main, skip, wait_until
-from tls_support import BUILT_WITHOUT, Certificates, TlsClient, alert_of, built_in, client_context, openssl, reload_of
+from tls_support import (BUILT_WITHOUT, Certificates, TlsClient, alert_of, built_in, client_context, handshakes_of, openssl,
+                         reload_of)
 
 TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 BAD = {"expired": "certificate expired", "early": "bad certificate", "self-signed": "unknown ca", "stranger": "unknown ca",
@@ -121,15 +121,7 @@ class ClientCertificates(ProxyTest):
         self.assertIn("certificate required", str(self.outcome(port, None, TLS_1_3)))
         self.assertIn("handshake failure", str(self.outcome(port, None, TLS_1_2)))
         self.assertEqual(self.upstream.targets(), ["/"] * 2)
-        admin = int(re.search(r"status page http://127.0.0.1:(\d+)", proxy.greeting)[1])
-
-        def counted():
-            with Client(admin) as client:
-                text = client.ask("/metrics", fields="Connection: close\r\n").body.decode()
-            found = re.finditer(r'^weir_tls_handshakes(?:_failed)?_total\{\w+="(\w+)"\} ([1-9]\d*)', text, re.M)
-            return {one[1]: int(one[2]) for one in found}
-
-        wait_until(lambda: counted() == {"full": 2, "no_certificate": 2, "bad_certificate": 12}, "the counts")
+        wait_until(lambda: handshakes_of(proxy) == {"full": 2, "no_certificate": 2, "bad_certificate": 12}, "the counts")
 
     def test_an_optional_certificate(self):
         proxy = self.start_with(self.files.ask_for(required=False) + self.sends_subject())

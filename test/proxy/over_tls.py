@@ -5,15 +5,14 @@ import os
 import re
 import socket
 import ssl
-import subprocess
 import tempfile
 import threading
 
+from authority import make_self_signed
 
 FOLDER = tempfile.TemporaryDirectory(prefix="weir-over-tls-")
 CERTIFICATE, KEY = (os.path.join(FOLDER.name, name) for name in ("a.pem", "a.key"))
-subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=test",
-                "-keyout", KEY, "-out", CERTIFICATE], check=True, capture_output=True)
+make_self_signed(CERTIFICATE, KEY)
 TRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 TRUSTING.check_hostname = False
 TRUSTING.verify_mode = ssl.CERT_NONE

@@ -13,6 +13,7 @@ import threading
 import time
 
 from admin_support import stats
+from authority import make_self_signed
 from support import PATIENCE, Client, Proxy, ProxyTest, main, pattern, skip, wait_until
 
 if not shutil.which("openssl"):
@@ -28,8 +29,7 @@ class TlsServer:
         self.name, self.asked = name, []
         folder = case.enterContext(tempfile.TemporaryDirectory(prefix="weir-sni-"))
         pem, key = os.path.join(folder, "a.pem"), os.path.join(folder, "a.key")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
-                        f"/CN={name}", "-keyout", key, "-out", pem], capture_output=True, check=True)
+        make_self_signed(pem, key, f"/CN={name}")
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(pem, key)
         self.context.sni_callback = lambda sock, name, context: self.asked.append(name)

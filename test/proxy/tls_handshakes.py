@@ -12,8 +12,9 @@ import tempfile
 import threading
 import time
 
+from admin_support import request
 from support import PROXY, Client, in_parallel, pattern, wait_until
-from tls_support import GET, TlsClient, TlsTest, client_context, run_tests
+from tls_support import GET, TlsClient, TlsTest, client_context, handshakes_of, run_tests
 
 
 class Handshakes(TlsTest):
@@ -237,11 +238,6 @@ class Handshakes(TlsTest):
 
     # ---- What the operator sees
 
-    def metrics(self, proxy):
-        address = re.search(r"status page http://127.0.0.1:(\d+)", proxy.greeting)[1]
-        with Client(int(address)) as client:
-            return client.ask("/metrics", fields="Connection: close\r\n").body.decode()
-
     def test_metrics_count_handshakes(self):
         proxy = self.start_tls("a", config='[admin]\naddress = "127.0.0.1:0"\n[timeouts]\nhandshake = "500ms"\n')
         Client(proxy.port).close()  # no handshake
@@ -260,15 +256,13 @@ class Handshakes(TlsTest):
             client.send(self.hello()[:20])
             client.sock.shutdown(socket.SHUT_WR)
             client.ended()
-        count = lambda: {m[1]: int(m[2]) for m in re.finditer(
-            r'^weir_tls_handshakes(?:_failed)?_total\{(?:result|reason)="(\w+)"\} (\d+)', self.metrics(proxy), re.M) if int(m[2])}
         expected = {"full": 1, "resumed": 1, "unknown_name": 1, "no_common_cipher": 1, "not_tls": 1, "timeout": 1,
                     "disconnected": 1}
-        wait_until(lambda: count() == expected)
+        wait_until(lambda: handshakes_of(proxy) == expected)
         end = subprocess.run(["openssl", "x509", "-noout", "-enddate", "-in", self.files.path("a.pem")],
                              capture_output=True, text=True).stdout.split("=")[1].strip()
         self.assertIn(f'weir_tls_certificate_expires_seconds{{listener="127.0.0.1:0",certificate="{self.files.path("a.pem")}"}} '
-                      f'{ssl.cert_time_to_seconds(end)}', self.metrics(proxy))
+                      f'{ssl.cert_time_to_seconds(end)}', request(proxy, "/metrics").body.decode())
 
     def test_the_access_log_has_what_was_agreed(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())

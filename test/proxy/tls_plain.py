@@ -7,7 +7,7 @@ import re
 import tempfile
 
 from support import Client, ProxyTest, main, skip, wait_until
-from tls_support import BUILT_WITHOUT, Certificates, TlsClient, built_in
+from tls_support import BUILT_WITHOUT, Certificates, TlsClient, built_in, handshakes_of
 
 TEXT = b"this port requires TLS: use https\n"
 
@@ -18,13 +18,6 @@ class TlsPlain(ProxyTest):
         cls.files = files = Certificates()
         cls.addClassCleanup(files.folder.cleanup)
         files.make("a", "a.example")
-
-    def failures(self, proxy):
-        admin = int(re.search(r"status page http://127.0.0.1:(\d+)", proxy.greeting)[1])
-        with Client(admin) as client:
-            text = client.ask("/metrics", fields="Connection: close\r\n").body.decode()
-        return {m[1]: int(m[2]) for m in re.finditer(r'^weir_tls_handshakes_failed_total\{reason="(\w+)"\} (\d+)', text, re.M)
-                if int(m[2])}
 
     def test_the_answer_says_what_to_do(self):
         proxy = self.start_with('[admin]\naddress = "127.0.0.1:0"\n' + self.files.listen("a"))
@@ -40,7 +33,7 @@ class TlsPlain(ProxyTest):
             answer = client.ask(fields="Accept: application/json\r\n")
             self.assertEqual(json.loads(answer.body)["detail" if "detail" in json.loads(answer.body) else "title"],
                              TEXT.decode().strip())
-        self.assertEqual(self.failures(proxy), {"not_tls": 8})
+        self.assertEqual(handshakes_of(proxy), {"not_tls": 8})
         self.assertEqual(self.upstream.targets(), [])
 
     def test_no_request_without_tls_is_served(self):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import select
 import shutil
 import signal
@@ -9,6 +10,8 @@ import ssl
 import subprocess
 import tempfile
 
+from admin_support import request
+from authority import make_self_signed
 from support import PATIENCE, PROXY, Client, ProxyTest, Reader, main, skip
 
 if not shutil.which("openssl"):
@@ -33,10 +36,10 @@ class Certificates:
 
     def make(self, file, *names, kind="ec", days=None, extensions=(), subject="/CN=common.example"):
         """Makes FILE.pem and FILE.key."""
-        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"] if kind == "ec" else ["-newkey", "rsa:2048"]
+        of_kind = {} if kind == "ec" else {"kind": ["rsa:2048"]}
         more = [f"subjectAltName={','.join('DNS:' + n for n in names)}"] if names else []
-        openssl("req", "-x509", *key, "-nodes", "-subj", subject, "-keyout", self.path(file + ".key"), "-out",
-                self.path(file + ".pem"), *(part for e in [*more, *extensions] for part in ("-addext", e)), check=True)
+        make_self_signed(self.path(file + ".pem"), self.path(file + ".key"), subject,
+                         *(part for e in [*more, *extensions] for part in ("-addext", e)), **of_kind)
         if days:
             openssl("x509", "-in", self.path(file + ".pem"), "-signkey", self.path(file + ".key"), "-days", days,
                     "-out", self.path(file + ".pem"), check=True)
@@ -157,6 +160,13 @@ class TlsTest(ProxyTest):
                 incoming.write(client.sock.recv(65536))
             finally:
                 client.send(outgoing.read())
+
+
+def handshakes_of(proxy):
+    """The positive numbers of handshakes, by result or reason."""
+    found = re.finditer(r'^weir_tls_handshakes(?:_failed)?_total\{(?:result|reason)="(\w+)"\} ([1-9]\d*)$',
+                        request(proxy, "/metrics").body.decode(), re.M)
+    return {one[1]: int(one[2]) for one in found}
 
 
 def built_in():
