@@ -40,6 +40,7 @@ BOOST_FIXTURE_TEST_SUITE(first_come_first_served, four_guests)
 BOOST_AUTO_TEST_CASE(has_no_next_request_while_none_waits) {
     BOOST_TEST(queue.next({}) == nullptr);
     BOOST_TEST(queue.oldest() == nullptr);
+    BOOST_TEST(queue.newest() == nullptr);
     BOOST_TEST(everybody(queue) == names());
 }
 
@@ -50,6 +51,7 @@ BOOST_AUTO_TEST_CASE(serves_in_order_of_arrival_at_any_time) {
     BOOST_TEST(queue.next({}) == &one);
     BOOST_TEST(queue.next(weir::never) == &one);
     BOOST_TEST(queue.oldest() == &one);
+    BOOST_TEST(queue.newest() == &three);
     BOOST_TEST(everybody(queue) == (names{1, 2, 3}));
 
     queue.erase(one);

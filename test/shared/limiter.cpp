@@ -173,6 +173,21 @@ BOOST_AUTO_TEST_CASE(saturated_processes_use_the_whole_rate_with_one_question_ea
     BOOST_TEST(mine <= 55);
 }
 
+BOOST_AUTO_TEST_CASE(permit_too_late_for_the_head_is_booked_for_the_requests_behind_it) {
+    empty_bucket();
+    visit const head(here, 1, 110ms);
+    visit const hasty(here, 1, 150ms);
+    visit const patient(here, 1, 1s);
+    run_for(ctx, 105ms);
+    BOOST_TEST(head.granted());
+    run_for(ctx, 50ms);
+    BOOST_TEST(hasty.rejected(errc::timed_out));
+    run_for(ctx, 50ms);
+    BOOST_TEST(patient.granted());
+    BOOST_TEST(here.shared_stats().denied == 0u);
+    BOOST_TEST(here.shared_stats().questions == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(processes_with_a_prefetch_grant_locally_and_keep_the_rate_together) {
     weir::shared_options const leased{.rate = {20'000, 1s}, .burst = 2'000, .prefetch = 1'000};
     bucket one(ctx, server, "leased", leased);

@@ -39,6 +39,7 @@ public:
                                              time_point now) const noexcept = 0;
     [[nodiscard]] virtual queued_request* next(time_point now) const noexcept = 0;
     [[nodiscard]] virtual operation* oldest() const noexcept = 0;
+    [[nodiscard]] virtual operation* newest() const noexcept = 0;
     [[nodiscard]] virtual operation* after(operation& op) const noexcept = 0;
     [[nodiscard]] virtual bool bars(request const& r, time_point now) const noexcept = 0;
     [[nodiscard]] virtual bool foresees() const noexcept = 0;
@@ -116,6 +117,9 @@ public:
     }
     [[nodiscard]] operation* oldest() const noexcept {
         return grouped_ ? grouped_->oldest() : plain_.oldest();
+    }
+    [[nodiscard]] operation* newest() const noexcept {
+        return grouped_ ? grouped_->newest() : plain_.newest();
     }
     [[nodiscard]] operation* after(operation& op) const noexcept {
         return grouped_ ? grouped_->after(op) : plain_.after(op);

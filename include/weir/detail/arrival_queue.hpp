@@ -27,6 +27,7 @@ struct chain_entry;
 /// | `q.grant(op, n, now)` | record that `op`, which is `next`, is granted `n`; `erase(op)` follows     |
 /// | `q.next(now)`         | the request to serve next, or null; no other one is served before it       |
 /// | `q.oldest()`          | the operation that has waited longest, or null                             |
+/// | `q.newest()`          | the operation that arrived last, or null                                   |
 /// | `q.after(op)`         | the operation that arrived next after `op`, or null                        |
 /// | `q.bars(r, now)`      | whether an operation in the queue, which is not empty, goes before a       |
 /// |                       | newcomer with the request `r`                                              |
@@ -100,6 +101,9 @@ public:
     }
     [[nodiscard]] operation* oldest() const noexcept {
         return line_.empty() ? nullptr : &line_.front();
+    }
+    [[nodiscard]] operation* newest() const noexcept {
+        return line_.empty() ? nullptr : &line_.back();
     }
     [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
     [[nodiscard]] bool bars(request const&, time_point now) const noexcept {

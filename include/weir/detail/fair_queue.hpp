@@ -90,6 +90,9 @@ public:
     [[nodiscard]] operation* oldest() const noexcept {
         return line_.empty() ? nullptr : &line_.front();
     }
+    [[nodiscard]] operation* newest() const noexcept {
+        return line_.empty() ? nullptr : &line_.back();
+    }
     [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
 
     // A request of the same class always goes before a newcomer.

@@ -174,6 +174,7 @@ public:
     [[nodiscard]] shares_queue const* accounts() const noexcept { return accounts_of(queue_); }
 
     [[nodiscard]] operation* oldest() const noexcept { return queue_.oldest(); }
+    [[nodiscard]] operation* newest() const noexcept { return queue_.newest(); }
     [[nodiscard]] operation* after(operation& op) const noexcept { return queue_.after(op); }
     [[nodiscard]] operation* shed(time_point now) noexcept { return queue_.shed(now); }
     [[nodiscard]] time_point next_event(time_point now) const noexcept {

@@ -77,6 +77,9 @@ public:
     [[nodiscard]] operation* oldest() const noexcept {
         return line_.empty() ? nullptr : &line_.front();
     }
+    [[nodiscard]] operation* newest() const noexcept {
+        return line_.empty() ? nullptr : &line_.back();
+    }
     [[nodiscard]] operation* after(operation& op) const noexcept { return line_.after(op); }
 
     [[nodiscard]] bool bars(request const& r, time_point now) const noexcept {

@@ -291,7 +291,9 @@ concept eventful_policy = requires(P p, P const& c) {
 struct demand {
     amount head = 0;  ///< permits of the request at the head of the queue; 0 if no request waits
     amount all = 0;   ///< permits of all waiting requests
-    time_point until = never;  ///< when the patience of the request at the head ends
+    /// When the patience of the head of the queue or of the newest request ends, the later of both: permits that come
+    /// too late for the head still serve the requests behind it.
+    time_point until = never;
 };
 
 /// A policy whose permits come from elsewhere, such as from a server.

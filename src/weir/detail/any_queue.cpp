@@ -62,6 +62,7 @@ public:
         return queue_.next(now);
     }
     [[nodiscard]] operation* oldest() const noexcept override { return queue_.oldest(); }
+    [[nodiscard]] operation* newest() const noexcept override { return queue_.newest(); }
     [[nodiscard]] operation* after(operation& op) const noexcept override {
         return queue_.after(op);
     }

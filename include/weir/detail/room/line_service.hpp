@@ -82,7 +82,10 @@ protected:
         // No chain has a limiter that is fed.
         auto const* const head =
             this->pause().is_on(now) ? nullptr : static_cast<operation const*>(l.next(now));
-        return head ? demand{head->count, l.asked(), head->deadline} : demand();
+        return head ? demand{.head = head->count,
+                             .all = l.asked(),
+                             .until = std::max(head->deadline, l.newest()->deadline)}
+                    : demand();
     }
     /// Makes the commands of a line. Returns when to do so again. The sweep comes first: it rejects the requests that
     /// need no permits any more.
