@@ -8,6 +8,9 @@
 
 #include "mysql_url.hpp"
 #endif
+#ifdef WEIR_PROXY_POSTGRES
+#include <weir/postgres/store.hpp>
+#endif
 
 #include <boost/system/system_error.hpp>
 
@@ -27,29 +30,34 @@ namespace {
         "{} starts with {}, but this weir-proxy was built without {}", what, scheme, library));
 }
 
-[[maybe_unused]] store redis_store(net::executor const& ex, std::string const& what,
-                                   std::string const& url) {
-#ifdef WEIR_PROXY_REDIS
+// Makes a store whose options have the URL.
+template <class Store, class Options>
+std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what,
+                                std::string const& url) {
     try {
-        auto const made =
-            std::make_shared<weir::redis::store>(ex, weir::redis::options{.url = url});
-        return {made, [made](std::string name) { return made->check(std::move(name)); }};
+        return std::make_shared<Store>(ex, Options{.url = url});
     } catch (std::invalid_argument const& wrong) {
         throw tool::usage_error(fmt::format("{} cannot be used: {}", what, wrong.what()));
     }
+}
+
+[[maybe_unused]] store redis_store(net::executor const& ex, std::string const& what,
+                                   std::string const& url) {
+#ifdef WEIR_PROXY_REDIS
+    auto const made = store_at<weir::redis::store, weir::redis::options>(ex, what, url);
+    return {made, [made](std::string name) { return made->check(std::move(name)); }};
 #else
     (void)ex;
     lacks(what, url.substr(0, url.find(':') + 1), "OpenSSL");
 #endif
 }
 
-#ifdef WEIR_PROXY_MYSQL
-boost::asio::awaitable<void> install_and_check(std::shared_ptr<weir::mysql::store> at,
-                                               std::string name) {
+// Prepares a store on tables.
+template <class Store>
+boost::asio::awaitable<void> install_and_check(std::shared_ptr<Store> at, std::string name) {
     co_await at->install();
     co_await at->check(std::move(name));
 }
-#endif
 
 store mysql_store(net::executor const& ex, std::string const& what, std::string const& url) {
 #ifdef WEIR_PROXY_MYSQL
@@ -69,10 +77,24 @@ store mysql_store(net::executor const& ex, std::string const& what, std::string 
 #endif
 }
 
+store postgres_store(net::executor const& ex, std::string const& what, std::string const& url) {
+#ifdef WEIR_PROXY_POSTGRES
+    auto const made = store_at<weir::postgres::store, weir::postgres::options>(ex, what, url);
+    return {made, [made](std::string name) { return install_and_check(made, std::move(name)); }};
+#else
+    (void)ex;
+    (void)url;
+    lacks(what, "postgresql://", "libpq");
+#endif
+}
+
 }  // namespace
 
 store make_store(net::executor const& ex, std::string const& what, std::string const& url) {
-    return url.starts_with("mysql://") ? mysql_store(ex, what, url) : redis_store(ex, what, url);
+    if (url.starts_with("mysql://"))
+        return mysql_store(ex, what, url);
+    return url.starts_with("postgresql://") ? postgres_store(ex, what, url)
+                                            : redis_store(ex, what, url);
 }
 
 }  // namespace proxy

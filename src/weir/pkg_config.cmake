@@ -40,3 +40,7 @@ if(WEIR_REDIS)
     weir_install_pc(weir-redis DESCRIPTION "Limiters that share their counts through a Redis server"
         REQUIRES weir INSIDE openssl LIBS -lweir_redis)
 endif()
+if(WEIR_POSTGRESQL)
+    weir_install_pc(weir-postgres DESCRIPTION "Limiters that share their counts through a PostgreSQL server"
+        REQUIRES weir INSIDE libpq LIBS -lweir_postgres)
+endif()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two proxies of one upstream share a rate, on a real Redis and a real MariaDB server."""
+"""Two proxies of one upstream share a rate, on a real Redis, MariaDB and PostgreSQL server."""
 
 import os
 import pathlib
@@ -110,6 +110,46 @@ class MariaDBWithCertificates(MariaDB):
         return [*super().command(), f"--ssl-key={self.path}/own.key", f"--ssl-cert={self.path}/own.crt"]
 
 
+class PostgreSQL(Server):
+    """It refuses to run as root: then it runs as the user `postgres`."""
+
+    def __init__(self):
+        super().__init__()
+        programs = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+        if not programs:
+            raise unittest.SkipTest("there is no PostgreSQL server; to mend it, run test/setup")
+        self.folder_of_programs = programs[-1].parent
+        self.url = f"postgresql://postgres@/weir?host={self.path}"
+        needs("postgresql")
+        self.as_user = []
+        if os.getuid() == 0:
+            self.as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--pdeathsig=KILL"]
+            shutil.chown(self.path, "postgres")
+        self.run("initdb", f"--pgdata={self.path}/data", "--username=postgres", "--auth=trust", "--no-sync")
+        self.start()
+        self.run("createdb", f"--host={self.path}", "--username=postgres", "weir")
+
+    def run(self, name, *arguments):
+        subprocess.run([*self.as_user, self.folder_of_programs / name, *arguments], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, cwd=self.path)
+
+    def command(self):
+        return [*self.as_user, self.folder_of_programs / "postgres", "-D", f"{self.path}/data", "-k", self.folder.name,
+                "-h", "", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
+
+    def answers(self):
+        try:
+            self.run("pg_isready", f"--host={self.path}")
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
+    def kill(self):
+        """Ends its other processes, too, but saves nothing."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+
+
 class Store(ProxyTest):
     def have(self, kind):
         server = kind()
@@ -158,6 +198,9 @@ class Store(ProxyTest):
 
     def test_a_rate_on_mariadb(self):
         self.check_rate(self.have(MariaDB))
+
+    def test_a_rate_on_postgresql(self):
+        self.check_rate(self.have(PostgreSQL))
 
     def test_a_mariadb_with_a_certificate(self):
         server = self.have(MariaDBWithCertificates)
@@ -213,6 +256,13 @@ class Store(ProxyTest):
             self.assertEqual(two.ask("/ask?50").status, 200)  # 4 are left
             for client in (one, two):  # the debt reaches the store after the response
                 wait_until(lambda: int(self.until_it_is(429, client).get("retry-after")) > 3600)
+
+    def test_a_limit_by_user_on_postgresql(self):
+        proxies = self.share_by(self.have(PostgreSQL), '"header X-User"', "2/1h burst 2")
+        with Client(proxies[0].port) as one, Client(proxies[1].port) as two:
+            for user in ("ann", "bob"):
+                statuses = [c.ask("/", fields=f"X-User: {user}\r\n").status for c in (one, two, one, two)]
+                self.assertEqual(statuses, [200, 200, 429, 429], user)
 
     def share_by(self, server, key, rule, more=""):
         """Two proxies that share a limit by key at the server."""
@@ -304,6 +354,21 @@ class Store(ProxyTest):
 
     def test_failures_of_mariadb(self):
         self.check_failure(self.have(MariaDB))
+
+    def test_failures_of_postgresql(self):
+        self.check_failure(self.have(PostgreSQL))
+
+    def test_a_postgresql_with_another_password(self):
+        server = self.have(PostgreSQL)
+        (server.path / "data" / "pg_hba.conf").write_text("local all all scram-sha-256\n")
+        server.kill()
+        server.start()
+        proxy = self.start("--store", f"postgresql://postgres:secret@/weir?host={server.path}", "--rate", "100/1s", *SLOW)
+        with Client(proxy.port) as client:
+            self.until_it_is(503, client)
+        said = proxy.stop()
+        self.assertIn('password authentication failed for user "postgres"', said)
+        self.assertNotIn("secret", said)
 
     def test_patience_that_ends_before_the_timeout_of_the_store(self):
         server = self.have(Redis)

@@ -1,6 +1,7 @@
 #include <weir/shared/limiter.hpp>
-#include <weir/shared/memory_store.hpp>
 #include <weir/testing.hpp>
+
+#include "shared/distant_store.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -26,46 +27,6 @@ using weir::amount;
 using weir::duration;
 using weir::testing::clock;
 using weir::testing::timer;
-
-// A store that several limiters share, each at some distance.
-class distant_store final : public weir::store {
-public:
-    distant_store(asio::io_context& ctx, std::shared_ptr<weir::detail::bucket_ledger> ledger,
-                  duration there_and_back)
-        : ctx_(ctx), ledger_(std::move(ledger)), way_(there_and_back / 2) {}
-
-    void async_take(std::string const& name, question const& q, answer_handler handler) override {
-        after_a_way([this, name, q, handler = std::move(handler)]() mutable {
-            auto const said = ledger_->take(name, q, now());
-            after_a_way([said, handler = std::move(handler)]() mutable {
-                std::move(handler)(weir::error_code(), said);
-            });
-        });
-    }
-    void async_give_back(std::string const& name, give_back const& what) override {
-        after_a_way([this, name, what] { ledger_->give_back(name, what, now()); });
-    }
-
-private:
-    [[nodiscard]] static std::int64_t now() {
-        return std::chrono::floor<std::chrono::microseconds>(clock::now().time_since_epoch())
-                   .count() +
-               1'000'000'000'000;
-    }
-    template <class F>
-    void after_a_way(F f) {
-        auto const t = std::make_shared<timer>(ctx_);
-        t->expires_after(way_);
-        t->async_wait([t, f = std::move(f)](weir::error_code ec) mutable {
-            if (!ec)
-                f();
-        });
-    }
-
-    asio::io_context& ctx_;
-    std::shared_ptr<weir::detail::bucket_ledger> ledger_;
-    duration way_;
-};
 
 // A process in which some requests always wait.
 struct greedy_process {
@@ -111,7 +72,7 @@ outcome watch(setting const& s, clock::duration time) {
     auto const ledger = std::make_shared<weir::detail::bucket_ledger>();
     std::vector<std::unique_ptr<greedy_process>> processes;
     for (auto const round_trip : s.round_trips) {
-        auto const there = std::make_shared<distant_store>(ctx, ledger, round_trip);
+        auto const there = std::make_shared<support::distant_store>(ctx, ledger, round_trip);
         processes.push_back(std::make_unique<greedy_process>(ctx, there, s.limit));
         for (int i = 0; i != s.waiting; ++i)
             processes.back()->enter();

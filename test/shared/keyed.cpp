@@ -161,12 +161,12 @@ BOOST_AUTO_TEST_CASE(request_without_patience_is_rejected_since_it_cannot_be_ask
     BOOST_TEST(here.shared_stats().questions == 0u);
 }
 
-// 1,000,000 requests in a second: the burst and ten more are granted, and each grant takes a question or two.
+// 100,000 requests in a second: the burst and ten more are granted, and each grant takes a question or two.
 BOOST_AUTO_TEST_CASE(flood_of_one_key_asks_about_once_per_grant) {
     std::int64_t granted = 0;
     std::int64_t rejected = 0;
     for (int ms = 0; ms != 1'000; ++ms) {
-        for (int i = 0; i != 1'000; ++i)
+        for (int i = 0; i != 100; ++i)
             here.async_enter("mallory"s, 20ms, [&](weir::error_code ec, weir::permit const&) {
                 ++(ec ? rejected : granted);
             });
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(flood_of_one_key_asks_about_once_per_grant) {
     run_for(ctx, 1s);
     BOOST_TEST(granted >= 14);
     BOOST_TEST(granted <= 15);
-    BOOST_TEST(granted + rejected == 1'000'000);
+    BOOST_TEST(granted + rejected == 100'000);
     BOOST_TEST(counts->asked["api:mallory"] <= 2 * 15);
 }
 

@@ -12,20 +12,20 @@
 // The tests of stores are the same for all of them: `store_tests.hpp`, `process_tests.hpp` and `seats/tests.hpp`. A
 // file that includes one of them first defines its `place`, which describes the store:
 //
-// - `place()`: at a server that all tests of a program share; each test uses its own names
-// - `ctx`, `store`: a store, and its context
-// - `connect(ctx)`: another store at the same server
-// - `has(name)`: whether the server has a bucket of that name
+// - `place()`: at a server that all tests of a program share; each test uses its own names.
+// - `ctx`, `store`: a store, and its context.
+// - `connect(ctx)`: another store at the same server.
+// - `has(name)`: whether the server has a bucket of that name.
 //
 // And for processes and faults:
 //
-// - `place(server)`: at a separate `server_type`
-// - `address()`, `at(c, a)`: the address, and a store for a process that got this address
-// - `address_of(socket)`: the address of a local socket
-// - `saves()`: the options with which the server loses nothing when it is killed
-// - `used(name)`: how many permits of a bucket are in use, rounded up
-// - `kill_connections(stop)`: kills connections of stores repeatedly, on another thread
-// - `look(name)`: the server's record of seats
+// - `place(server)`: at a separate `server_type`.
+// - `address()`, `at(c, a)`: the address, and a store for a process that got this address.
+// - `address_of(socket)`: the address of a local socket.
+// - `saves()`: the options with which the server loses nothing when it is killed.
+// - `used(name)`: how many permits of a bucket are in use, rounded up.
+// - `kill_connections()`: kills all connections of stores, on any thread.
+// - `look(name)`: the server's record of seats.
 
 namespace support {
 

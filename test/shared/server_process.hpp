@@ -19,6 +19,7 @@ public:
 
     /// Starts it, and returns when it has reported that it is ready.
     void start(std::vector<std::string> const& arguments, std::string_view ready);
+    [[nodiscard]] pid_t pid() const noexcept { return pid_; }
     /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
     void send(int signal) const;
     /// Waits for its end, after SIGKILL or SIGTERM.

@@ -12,6 +12,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -22,8 +23,33 @@
 
 namespace support {
 
-/// Acquires a permit of `limiter`, and retries if an outage rejects it: on a fast machine, connections are killed
-/// faster than five questions can be asked.
+/// Calls `kill` on another thread, each time that the work has advanced by 1 to 16 steps since the last call: so the
+/// work ends on a machine of any speed.
+class attacker {
+public:
+    template <class Kill>
+    explicit attacker(Kill kill)
+        : thread_([this, kill](std::stop_token const& stop) {
+              for (int pause = 1;; pause = pause % 16 + 1) {
+                  for (int const begin = steps_; steps_ - begin < pause;) {
+                      if (stop.stop_requested())
+                          return;
+                      std::this_thread::sleep_for(std::chrono::microseconds(50));
+                  }
+                  // The connections are at another point of the next question each time.
+                  std::this_thread::sleep_for(std::chrono::microseconds(pause * 61));
+                  kill();
+              }
+          }) {}
+
+    void step() noexcept { ++steps_; }
+
+private:
+    std::atomic<int> steps_ = 0;
+    std::jthread thread_;
+};
+
+/// Acquires a permit of `limiter`, and retries if an outage rejects it: a question is not asked more than five times.
 template <class Limiter>
 boost::asio::awaitable<weir::permit> insist(Limiter& limiter) {
     using namespace std::chrono_literals;
@@ -45,8 +71,8 @@ struct taken_under_fire {
     std::int64_t unknown = 0;  // questions that may or may not have taken permits
 };
 
-/// Returns the grants of eight limiters, each made by `make`, while `kill(stop)` kills their connections: at least
-/// `least`, and until a question was interrupted.
+/// Returns the grants of eight limiters, each made by `make`, while `kill()` kills their connections repeatedly: at
+/// least `least`, and until a question was interrupted.
 template <class Make, class Kill>
 taken_under_fire take_under_fire(boost::asio::io_context& ctx, std::int64_t least, Make make,
                                  Kill kill) {
@@ -54,6 +80,7 @@ taken_under_fire take_under_fire(boost::asio::io_context& ctx, std::int64_t leas
     for (int i = 0; i != 8; ++i)
         limiters.push_back(make());
     taken_under_fire taken;
+    attacker fire(kill);
     auto const take = [&](auto& limiter) -> boost::asio::awaitable<void> {
         auto const unknown = [&] {
             taken.unknown = 0;
@@ -64,6 +91,7 @@ taken_under_fire take_under_fire(boost::asio::io_context& ctx, std::int64_t leas
         while (taken.granted < least || unknown() == 0) {
             auto const call = co_await insist(limiter);
             ++taken.granted;
+            fire.step();
         }
         unknown();
     };
@@ -73,11 +101,8 @@ taken_under_fire take_under_fire(boost::asio::io_context& ctx, std::int64_t leas
             failed += e != nullptr;
         });
     }
-    {
-        std::jthread const killer(kill);
-        ctx.restart();
-        ctx.run();
-    }
+    ctx.restart();
+    ctx.run();
     BOOST_TEST(failed == 0);
     return taken;
 }

@@ -20,9 +20,10 @@ enum class errc {
     read_only,
     /// The server reached its `maxmemory`.
     out_of_memory,
-    /// The server belongs to a cluster, and another node owns the key: `store::check` reports which.
+    /// The nodes of a cluster redirected the question more than five times, or to an invalid address, or to more than
+    /// 1,000 nodes: `store::check` reports where.
     moved,
-    /// The server belongs to a cluster that is incomplete or resharding.
+    /// The cluster lacks a node for some keys, such as until a replica replaces it, or the servers have left it.
     cluster_down,
     /// The server has fewer replicas than it requires.
     no_replicas,

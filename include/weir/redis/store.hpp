@@ -20,7 +20,7 @@
 namespace weir::inline v0_2::redis {
 
 namespace detail {
-class client;
+class cluster;
 class subscription;
 }  // namespace detail
 
@@ -59,7 +59,8 @@ struct options {
 
     /// The pause after a failed attempt to connect before the next one. The store does not try to connect without a
     /// question. An attempt also counts as failed if the server is a replica, or if the connection ends before the
-    /// first reply to a question. Each of several servers is tried once before a pause.
+    /// first reply to a question. Each of several servers is tried once before a pause, and so are the learned nodes of
+    /// a cluster.
     backoff_options retry = {
         .initial = std::chrono::milliseconds(10), .max = std::chrono::milliseconds(500)};
 };
@@ -104,8 +105,13 @@ struct options {
 /// run on behind a broken network, and grant to the processes there. The options `min-replicas-to-write` and
 /// `min-replicas-max-lag` of Redis end that after the lag.
 ///
-/// Cluster: the store supports one server, not a cluster. If another node of a cluster owns the key, the error is
-/// `errc::moved`, and `check` reports which node.
+/// Cluster: the servers of the URL may be any nodes of a Redis Cluster. The store learns from their redirections which
+/// node has which keys, and has a connection to each node that it needs. A redirection costs a question one more round
+/// trip. If a node fails or leaves the cluster, the store asks another one, of the URL or of the 16 that it learned
+/// last. All nodes have the login and the TLS options of the URL; the certificate of a node must be for the host by
+/// which the others redirect to it. The user also needs the command `asking`. The database is 0. A limiter has one key,
+/// so one node has all its load; a `shared_keyed` is spread over all nodes. After a failover, or when a slot moves, the
+/// clock of another node applies, so the clocks of the nodes should be synchronised.
 ///
 /// Lifetime: create it with `std::make_shared`. It may be destroyed before its limiters; operations in progress are
 /// finished.
@@ -139,18 +145,18 @@ public:
 
     /// Connects, unless connected, and runs a script for the limiter `name` that changes nothing.
     ///
-    /// The script fails on a replica, on a server without memory, on a node of a cluster if another node owns the key,
-    /// for a user without permission for the key, and if one of the three keys of the name holds something else. It also
-    /// fails, with `errc::evicts`, if the server has a `maxmemory` and a `maxmemory-policy` other than `noeviction`, and
-    /// the user has permission for `info`. Nothing requires this call; it serves programs that want to find errors at
-    /// their start.
+    /// In a cluster it runs at the node of this name. The script fails on a replica, on a server without memory, for a
+    /// user without permission for the key, and if one of the three keys of the name holds something else, which it
+    /// cannot see while the slot of the name moves. It also fails, with `errc::evicts`, if the server has a `maxmemory`
+    /// and a `maxmemory-policy` other than `noeviction`, and the user has permission for `info`. Nothing requires this
+    /// call; it serves programs that want to find errors at their start.
     ///
     /// @throws boost::system::system_error if the server is unavailable; the text is the server's own, except for a
     /// wrong password
     [[nodiscard]] boost::asio::awaitable<void> check(std::string name = {});
 
 private:
-    std::shared_ptr<detail::client> client_;
+    std::shared_ptr<detail::cluster> nodes_;
     std::shared_ptr<detail::subscription> subscription_;
 };
 

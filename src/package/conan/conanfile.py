@@ -22,10 +22,12 @@ class Weir(ConanFile):
         "shared": [True, False],
         "fPIC": [True, False],
         "mysql": [True, False],
+        "postgres": [True, False],
         "redis": [True, False],
         "programs": [True, False],
     }
-    default_options = {"shared": False, "fPIC": True, "mysql": False, "redis": False, "programs": False}
+    default_options = {"shared": False, "fPIC": True, "mysql": False, "postgres": False, "redis": False,
+                       "programs": False}
 
     def set_version(self):
         header = load(self, os.path.join(self.recipe_folder, PROJECT, "include", "weir", "version.hpp"))
@@ -49,6 +51,8 @@ class Weir(ConanFile):
         self.requires("fmt/[>=9 <12]", transitive_headers=True, transitive_libs=True)
         if self.options.mysql or self.options.redis:
             self.requires("openssl/[>=1.1 <4]")
+        if self.options.postgres:
+            self.requires("libpq/[>=13 <19]")
         if self.options.programs:
             self.requires("cli11/[>=2.1 <3]")
             self.requires("tomlplusplus/[>=3.2 <4]")
@@ -64,6 +68,7 @@ class Weir(ConanFile):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["WEIR_MYSQL"] = bool(self.options.mysql)
+        toolchain.cache_variables["WEIR_POSTGRESQL"] = bool(self.options.postgres)
         toolchain.cache_variables["WEIR_REDIS"] = bool(self.options.redis)
         toolchain.cache_variables["WEIR_BUILD_PROXY"] = bool(self.options.programs)
         toolchain.generate()
@@ -95,12 +100,12 @@ class Weir(ConanFile):
         weir.libs = ["weir_limiters"]
         weir.defines = ["WEIR_COMPILED_LIMITERS"]
         weir.requires = ["base"]
-        for store in ("mysql", "redis"):
+        for store, client in (("mysql", "openssl"), ("postgres", "libpq"), ("redis", "openssl")):
             if self.options.get_safe(store):
                 component = components[store]
                 component.set_property("cmake_target_name", f"weir::{store}")
                 component.set_property("pkg_config_name", f"weir-{store}")
                 component.libs = [f"weir_{store}"]
-                component.requires = ["base", "openssl::openssl"]
+                component.requires = ["base", f"{client}::{client}"]
         if self.options.programs:
             components["programs"].requires = ["base", "cli11::cli11", "tomlplusplus::tomlplusplus", "zlib::zlib"]

@@ -3,4 +3,5 @@
 
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 set(OPENSSL_USE_STATIC_LIBS ON)
+set(WEIR_POSTGRESQL OFF CACHE BOOL "")  # a static libpq needs libraries that only the server's packages have
 include(${CMAKE_CURRENT_LIST_DIR}/../../../test/platforms/header_only.cmake)

@@ -1,7 +1,7 @@
 #include "session.hpp"
 
 #include "../check_option.hpp"
-#include "time_limit.hpp"
+#include "../sql/time_limit.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/deferred.hpp>
@@ -23,6 +23,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace my = boost::mysql;
+using weir::detail::sql::time_limit;
 
 // Whether the server replied with this error. Every other error comes from the connection, or from invalid data on it.
 bool is_of_server(error_code const& ec) {

@@ -4,6 +4,7 @@
 #include <weir/mysql/store.hpp>
 #include <weir/time.hpp>
 
+#include "../sql/session.hpp"
 #include "statements.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -23,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,9 @@ namespace weir::inline v0_2::mysql::detail {
 struct settings {
     explicit settings(options o);
 
+    [[nodiscard]] amount max_connections() const noexcept { return given.max_connections; }
+    [[nodiscard]] duration connect_timeout() const noexcept { return given.connect_timeout; }
+    [[nodiscard]] backoff_options const& retry() const noexcept { return given.retry; }
     /// Returns the time limit of a connection attempt that starts now.
     [[nodiscard]] std::chrono::steady_clock::time_point connect_until() const;
 
@@ -40,43 +45,35 @@ struct settings {
     boost::asio::ssl::context tls;
 };
 
-/// The result of a statement.
-struct outcome {
-    error_code error = {};
-    /// Whether it may have had an effect in spite of the error.
-    bool lost = false;
-};
+using weir::detail::sql::outcome;
+using weir::detail::sql::seats_row;
 
-/// Returns the values of the question marks of `text`: the name of the limiter, and the result of `value_of` for all
-/// others.
-template <class F>
-[[nodiscard]] std::vector<boost::mysql::field_view> bound(statement_text const& text,
-                                                          std::string const& name, F value_of) {
-    std::vector<boost::mysql::field_view> fields;
-    fields.reserve(text.parameters().size());
-    for (auto const p : text.parameters()) {
-        if (p == statement_text::parameter::key)
-            fields.emplace_back(boost::mysql::blob_view(
-                reinterpret_cast<unsigned char const*>(name.data()), name.size()));
-        else
-            fields.emplace_back(value_of(p));
-    }
-    return fields;
-}
-
-/// A connection to the server, and its state. One coroutine uses it at a time, on one strand.
+/// A connection to the server, and its state: see sql/session.hpp.
 class session {
     using stream = boost::asio::ssl::stream<boost::asio::generic::stream_protocol::socket>;
     using clock = std::chrono::steady_clock;
 
 public:
+    using settings_type = settings;
+    static constexpr char const* where = "weir::mysql";
+
     session(boost::asio::any_io_executor const& ex, std::shared_ptr<settings> s);
     session(session const&) = delete;
     session& operator=(session const&) = delete;
 
-    /// Connects. Throws `boost::system::system_error` with the error of the server.
     boost::asio::awaitable<void> connect();
     boost::asio::awaitable<bool> is_alive();
+
+    boost::asio::awaitable<outcome> take(std::string const& name, weir::store::question const& q,
+                                         weir::store::answer& said, clock::time_point until);
+    boost::asio::awaitable<outcome> give_back(
+        std::string const& name, weir::store::give_back const& what, clock::time_point until);
+    boost::asio::awaitable<outcome> read(std::string const& name, seats_row& row,
+                                         clock::time_point until);
+    boost::asio::awaitable<outcome> make(std::string const& name, clock::time_point until);
+    boost::asio::awaitable<outcome> write(std::string const& name, seats_row const& row,
+                                          clock::time_point until);
+    [[nodiscard]] std::uint64_t affected_rows() const { return result_.affected_rows(); }
 
     /// Executes a statement within the remaining time; `result()` has its result. After an error of the connection, or
     /// a lost outcome, the session must not be used any more.
@@ -103,6 +100,12 @@ public:
     /// Returns the message of the server for the last error; empty if it sent none.
     [[nodiscard]] std::string text() const;
     [[nodiscard]] bool is_broken() const noexcept { return broken_; }
+
+    [[nodiscard]] static failure_kind kind_of(error_code const& ec) noexcept;
+    /// Returns whether the server rolled a statement back in a deadlock, so that it can be repeated.
+    [[nodiscard]] static bool is_conflict(error_code const& ec) noexcept;
+    [[nodiscard]] static bool is_of_another_version(error_code const& ec) noexcept;
+    [[nodiscard]] static std::span<weir::detail::sql::table const> tables() noexcept;
 
     /// Returns an estimate of the server's time; `note_time` corrects it.
     [[nodiscard]] std::int64_t about() const noexcept;

@@ -12,7 +12,7 @@ namespace weir::inline v0_2::mysql {
 namespace asio = boost::asio;
 
 store::store(asio::any_io_executor ex, options const& o)
-    : database_(std::make_shared<detail::database>(std::move(ex), o)) {}
+    : database_(std::make_shared<detail::database>(ex, std::make_shared<detail::settings>(o))) {}
 
 store::~store() = default;
 

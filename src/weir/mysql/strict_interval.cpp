@@ -182,7 +182,7 @@ asio::awaitable<detail::database::connection> connect(insertion const& what) {
         try {
             auto const until = std::min(what.until, clock::now() + std::chrono::seconds(1));
             co_return co_await what.database->checkout(until, duration::zero());
-        } catch (detail::connection_failure const& e) {
+        } catch (weir::detail::sql::connection_failure const& e) {
             if (e.kind == failure_kind::misconfigured || clock::now() >= what.until)
                 throw;
             pause = e.again_in;
@@ -327,7 +327,7 @@ asio::awaitable<void> insert_in_turn(insertion what) {
         } catch (interrupted const&) {
             failure = std::current_exception();
         } catch (boost::system::system_error const& e) {
-            if (!detail::is_deadlock(e.code()) || std::exchange(was_deadlock, true))
+            if (!detail::session::is_conflict(e.code()) || std::exchange(was_deadlock, true))
                 throw;
             failure = std::current_exception();
         }

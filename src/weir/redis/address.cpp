@@ -225,6 +225,25 @@ destination parse_remote(std::string_view rest, bool has_tls, bool has_sentinels
 
 }  // namespace
 
+std::optional<address> redirected(std::string_view said, address const& by) {
+    auto place = said.substr(said.rfind(' ') + 1);
+    auto const colon = place.rfind(':');
+    if (colon == place.npos)
+        return std::nullopt;
+    address to = by;
+    auto const port = place.substr(colon + 1);
+    auto const [stop, failed] = std::from_chars(port.data(), port.data() + port.size(), to.port);
+    if (failed != std::errc() || stop != port.data() + port.size() || to.port == 0)
+        return std::nullopt;
+    if (colon != 0)
+        to.host = place.substr(0, colon);
+    to.path.clear();
+    if (to.host.empty() ||
+        to.host == "?")  // the server has a local socket, or does not know the host
+        return std::nullopt;
+    return to;
+}
+
 destination destination::parse(std::string_view url) {
     if (url.find('\0') != url.npos)
         reject("contains a NUL byte");

@@ -26,6 +26,10 @@ struct address {
     }
 };
 
+/// Returns the address in a redirection, `MOVED slot host:port` or `ASK slot host:port`, by a server at `by`: with its
+/// login, and with its host if the host is empty. `nullopt` if the text is invalid.
+[[nodiscard]] std::optional<address> redirected(std::string_view said, address const& by);
+
 /// The servers of a URL, and how to connect to them.
 struct destination {
     std::vector<address> servers;    // at least one

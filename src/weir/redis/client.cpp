@@ -3,6 +3,7 @@
 #include <weir/redis/error.hpp>
 
 #include "../check_option.hpp"
+#include "cluster.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution/context.hpp>
@@ -35,9 +36,11 @@ options const& checked(options const& o) {
 
 }  // namespace
 
-client::client(asio::any_io_executor ex, options const& o, std::shared_ptr<servers> known)
+client::client(asio::any_io_executor ex, options const& o, std::shared_ptr<servers> known,
+               std::weak_ptr<cluster> nodes)
     : options_(checked(o)),
       servers_(std::move(known)),
+      nodes_(std::move(nodes)),
       executor_(std::move(ex)),
       to_(servers_->current()),
       backoff_(o.retry) {
@@ -50,33 +53,23 @@ void client::begin() {
     entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
 }
 
-void client::run(script what, std::string const& name, std::vector<std::string> arguments,
-                 duration timeout, handler h) {
-    auto made = std::make_unique<order>();
-    made->what = what;
-    made->key = key_of(what, name);
-    made->arguments = std::move(arguments);
-    made->until = later(clock_time(), timeout);
-    made->whom = std::move(h);
-    note(std::move(made));
-}
-
-void client::check(std::string const& name, handler h) {
-    auto made = std::make_unique<order>();
-    made->key = key_of(script::take, name);
-    made->until = later(clock_time(), options_.connect_timeout);
-    made->whom = std::move(h);
-    note(std::move(made));
-}
-
-void client::note(std::unique_ptr<order> what) {
-    commands one;
-    one.push_back(std::move(what));
+void client::add(commands& one) {
     std::lock_guard lock(mutex_);
     if (!executor_)
         return;
     call();
     waiting_.splice(waiting_.end(), one);
+}
+
+std::shared_ptr<client> client::make_client(address const& to, std::weak_ptr<cluster> nodes) {
+    auto known = std::make_shared<servers>(to, servers_->shared_tls());
+    std::unique_lock lock(mutex_);
+    if (!executor_)
+        return nullptr;
+    auto made = std::make_shared<client>(*executor_, options_, std::move(known), std::move(nodes));
+    lock.unlock();
+    made->begin();
+    return made;
 }
 
 // Posts a message, unless one is posted already.
@@ -92,6 +85,7 @@ void client::call() {
 
 void client::serve(std::function<void()> const& event) noexcept {
     commands ended;
+    bool has_ended = false;
     {
         std::lock_guard lock(mutex_);
         if (!executor_)
@@ -105,10 +99,13 @@ void client::serve(std::function<void()> const& event) noexcept {
         auto const end =
             std::next(due_.begin(), static_cast<std::ptrdiff_t>(std::min(due_.size(), portion)));
         ended.splice(ended.end(), due_, due_.begin(), end);
+        has_ended = std::exchange(has_ended_, false);
     }
+    if (has_ended)
+        if (auto const nodes = nodes_.lock())
+            nodes->forget(*this);
     while (!ended.empty()) {
         complete(ended);
-        ended.clear();
         std::lock_guard lock(mutex_);
         if (!executor_)
             return;
@@ -120,14 +117,18 @@ void client::serve(std::function<void()> const& event) noexcept {
     }
 }
 
-void client::complete(commands const& ended) noexcept {
-    for (auto const& one : ended) {
+void client::complete(commands& ended) const noexcept {
+    while (!ended.empty()) {
+        auto& one = static_cast<order&>(*ended.front());
+        if (one.said.error && one.nodes->redirect(ended, *this))
+            continue;
         try {
-            if (auto& whom = static_cast<order&>(*one).whom)
-                std::move(whom)(std::move(one->said));
+            if (auto& whom = one.whom)
+                std::move(whom)(std::move(one.said));
         } catch (std::bad_alloc const&) {
             // Then there is no handler to call.
         }
+        ended.pop_front();
     }
 }
 
@@ -154,7 +155,8 @@ void client::advance(time_point now) {
     do {
         receive(now);
         look_at_connection(now);
-        drop_late(now);
+        if (!connection_ || connection_->state() != connection::phase::closed)
+            drop_late(now);  // otherwise its orders first learn why it was closed
         serve_waiting(now);
     } while (connection_ && (!connection_->outcomes().empty() ||
                              connection_->state() == connection::phase::closed));
@@ -177,22 +179,35 @@ void client::receive(time_point now) {
         auto& one = static_cast<order&>(**first);
         auto& said = one.said;
         answers_ = answers_ || one.is_answer;
-        bool const is_of_replica = one.is_answer && said.error == errc::read_only;
-        if (one.is_answer && !is_of_replica) {
+        // Another server may serve it.
+        bool const is_unfit =
+            one.is_answer && (said.error == errc::read_only ||
+                              (says_cluster_is_down(said.text) && servers_->size() > 1));
+        if (one.is_answer && !is_unfit) {
             backoff_.succeeded();
             failed_ = 0;
-        } else if (is_of_replica && !std::exchange(retired_, true)) {
+        } else if (is_unfit && !std::exchange(retired_, true)) {
             pause(now, said.error, said.text);
         }
-        if (is_of_replica && is_in_a_round()) {
+        if (is_unfit && is_in_a_round()) {
+            one.is_answer = false;
             waiting_.splice(waiting_.end(), outcomes, first);
             continue;
         }
         if (said.error)
             said.again_in = pause_left(now);
+        if (said.error == errc::moved) {
+            one.elsewhere = redirected(said.text, *to_);
+            one.asks = said.text.starts_with("ASK ");
+        }
+        if (!one.what && said.text.starts_with("TRYAGAIN"))
+            said = {};  // while a slot moves, a check cannot look at several keys
         if (said.error && one.is_answer)
             said.text = with_address(std::move(said.text));
+        if (!said.error && one.what == script::seats_hold)
+            said.from = to_;
         bool const again = said.text.starts_with("NOSCRIPT") && !std::exchange(one.in_full, true);
+        one.is_answer = one.is_answer && !again;
         auto& to = again ? waiting_ : due_;
         to.splice(to.end(), outcomes, first);
     }
@@ -216,7 +231,9 @@ void client::run_out_of_memory() noexcept {
 }
 
 void client::drop_late(time_point now) {
-    complete_waiting([now](order const& one) { return one.until <= now; },
+    // A check waits until each server was tried.
+    bool const may_wait = is_in_a_round();
+    complete_waiting([&](order const& one) { return one.until <= now && (one.what || !may_wait); },
                      {.error = asio::error::timed_out, .kind = failure_kind::unsent});
 }
 
@@ -227,6 +244,7 @@ void client::serve_waiting(time_point now) {
         return;  // its results come first
     if (connection_ && stage_ == stage::ready && !connection_->is_busy() &&
         (retired_ || connection_->is_stale())) {
+        has_ended_ = true;
         if (!answers_)
             pause(now, asio::error::eof, {});
         connection_.reset();

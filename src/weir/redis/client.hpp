@@ -8,11 +8,11 @@
 
 #include "alarm.hpp"
 #include "connection.hpp"
+#include "order.hpp"
 #include "replies.hpp"
 #include "scripts.hpp"
 #include "servers.hpp"
 
-#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
 
 #include <array>
@@ -56,31 +56,22 @@ class client final
       public connection_owner,
       public std::enable_shared_from_this<client> {
 public:
-    using handler = boost::asio::any_completion_handler<void(reply)>;
-
-    client(boost::asio::any_io_executor ex, options const& o, std::shared_ptr<servers> known);
+    /// `nodes` learns of the end of each connection.
+    client(boost::asio::any_io_executor ex, options const& o, std::shared_ptr<servers> known,
+           std::weak_ptr<cluster> nodes = {});
     /// Must be called once, before all other members.
     void begin();
 
-    /// Sends a script, within `timeout`. The handler is called at most once, on the executor, under no lock.
-    void run(script what, std::string const& name, std::vector<std::string> arguments,
-             duration timeout, handler h);
-    /// Asks whether the server runs writing scripts for the limiter, within the time limit for connecting.
-    void check(std::string const& name, handler h);
+    /// Adds the one order of a list, and takes it from there. If it throws `std::bad_alloc`, nothing has changed.
+    void add(commands& one);
+    /// Returns a client for a node, with the options and the executor of this one; null: the context has ended.
+    [[nodiscard]] std::shared_ptr<client> make_client(address const& to,
+                                                      std::weak_ptr<cluster> nodes);
 
     void context_ends() noexcept override;
     void serve(std::function<void()> const& event) noexcept override;
 
 private:
-    struct order final : command {
-        std::optional<script> what;  // none: a check
-        bool in_full = false;        // the server lacks the script
-        std::string key;
-        std::vector<std::string> arguments;
-        time_point until{};
-        time_point since{};  // the time when it was sent
-        handler whom;
-    };
     /// A command that starts a connection.
     struct greeting final : command {
         enum class step : std::uint8_t { log_in, select, find_primary, check_role, load };
@@ -89,8 +80,7 @@ private:
     };
     enum class stage : std::uint8_t { connecting, greeting, ready };
 
-    void note(std::unique_ptr<order> what);
-    static void complete(commands const& ended) noexcept;
+    void complete(commands& ended) const noexcept;
     void call();
     void advance(time_point now);
     void receive(time_point now);
@@ -118,6 +108,7 @@ private:
 
     options options_;
     std::shared_ptr<servers> servers_;
+    std::weak_ptr<cluster> nodes_;
 
     std::mutex mutex_;
     std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
@@ -135,9 +126,10 @@ private:
     bool asks_sentinel_ = false;         // that is a Sentinel
     stage stage_ = stage::connecting;
     time_point connect_until_{};
-    std::size_t greetings_ = 0;                     // without a reply
-    bool answers_ = false;                          // it has replied to an order
-    bool retired_ = false;                          // nothing more is sent on it
+    std::size_t greetings_ = 0;  // without a reply
+    bool answers_ = false;       // it has replied to an order
+    bool retired_ = false;       // nothing more is sent on it
+    bool has_ended_ = false;     // a connection, and `nodes_` does not know it yet
     std::array<std::string, script_count> loaded_;  // the digests; empty: loading is not permitted
     std::vector<std::string_view> words_;           // of a command
 

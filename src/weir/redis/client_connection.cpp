@@ -41,6 +41,12 @@ void client::connect(time_point now) {
         return;
     }
     connect_until_ = later(now, options_.connect_timeout);
+    // So a check reports the error of this attempt, and not that its own time is over.
+    for (auto const& one : waiting_) {
+        auto& check = static_cast<order&>(*one);
+        if (!check.what)
+            check.until = std::max(check.until, connect_until_);
+    }
     answers_ = false;
     retired_ = false;
     loaded_ = {};
@@ -69,6 +75,7 @@ void client::look_at_connection(time_point now) {
     if (state == connection::phase::closed) {
         if (!connection_->outcomes().empty())
             return;  // their handlers come first
+        has_ended_ = true;
         if (!answers_)
             pause(now, connection_->error(), connection_->text());
         else if (connection_->error() == asio::error::timed_out)

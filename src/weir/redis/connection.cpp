@@ -161,6 +161,7 @@ void connection::drop_socket() noexcept {
     due_.clear();
     waits_to_write_ = false;
     waits_to_read_ = false;
+    asked_.reset();
     has_subscribed_ = false;
     wants_messages_ = false;
 }
@@ -199,18 +200,24 @@ void connection::abandon() noexcept {
 
 // ---- Bytes to the server
 
-void connection::add(std::vector<std::string_view> const& words) {
-    if (!session_)
+void connection::add(std::vector<std::string_view> const& words, bool asks) {
+    if (!session_ && !asks)
         return append_command(due_, words);
     std::string text;
+    if (asks)
+        append_command(text, {"ASKING"});
     append_command(text, words);
+    if (!session_) {
+        due_ += text;
+        return;
+    }
     session_->write(text);
     session_->take_due(due_);
 }
 
 void connection::append(std::vector<std::string_view> const& words, commands& from,
                         commands::iterator which) {
-    add(words);
+    add(words, (*which)->asks);
     (*which)->end = written_ + due_.size();
     sent_.splice(sent_.end(), from, which);
 }
@@ -295,7 +302,14 @@ void connection::parse() {
     while (auto said = replies_.next()) {
         if (!sent_.empty()) {
             auto& one = *sent_.front();
-            one.said = std::move(*said);
+            if (one.asks && !asked_) {
+                asked_ = std::move(said);
+                continue;
+            }
+            // Without permission for `ASKING`, the next reply is a redirection.
+            bool const is_refused = asked_ && asked_->error && said->error;
+            one.said = std::move(is_refused ? *asked_ : *said);
+            asked_.reset();
             one.is_answer = true;
             outcomes_.splice(outcomes_.end(), sent_, sent_.begin());
         } else if (said->error || !has_subscribed_) {

@@ -38,7 +38,8 @@ struct command {
 
     reply said;
     bool is_answer = false;  // false: there was no reply
-    std::uint64_t end = 0;   // the position of its last byte in the written bytes
+    bool asks = false;  // `ASKING` is sent before it: its node may use a slot that is moving there
+    std::uint64_t end = 0;  // the position of its last byte in the written bytes
 };
 /// A list of commands. They move from one list to another without an allocation.
 using commands = std::list<std::unique_ptr<command>>;
@@ -130,7 +131,7 @@ private:
     void drop_socket() noexcept;
     void end(error_code ec) noexcept;
 
-    void add(std::vector<std::string_view> const& words);
+    void add(std::vector<std::string_view> const& words, bool asks = false);
     void write();
     [[nodiscard]] error_code send() noexcept;
 
@@ -167,6 +168,7 @@ private:
 
     bool waits_to_write_ = false;
     bool waits_to_read_ = false;
+    std::optional<reply> asked_;  // the reply to `ASKING` of the first of the sent commands
     bool has_subscribed_ = false;
     bool wants_messages_ = false;
     commands sent_;

@@ -28,11 +28,9 @@ public:
             case errc::out_of_memory:
                 return "the Redis server reached maxmemory";
             case errc::moved:
-                return "another node of the Redis Cluster owns the key; weir::redis supports a "
-                       "single server";
+                return "the redirections of the Redis Cluster lead nowhere";
             case errc::cluster_down:
-                return "the Redis Cluster is incomplete or resharding; weir::redis supports a "
-                       "single server";
+                return "the Redis Cluster is incomplete or resharding";
             case errc::no_replicas:
                 return "the Redis server has too few replicas (NOREPLICAS)";
             case errc::not_saved:

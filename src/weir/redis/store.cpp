@@ -1,6 +1,6 @@
 #include <weir/redis/store.hpp>
 
-#include "client.hpp"
+#include "cluster.hpp"
 #include "scripts.hpp"
 #include "subscription.hpp"
 
@@ -18,9 +18,9 @@ namespace asio = boost::asio;
 
 store::store(asio::any_io_executor ex, options const& o) {
     auto const all = std::make_shared<detail::servers>(detail::destination::parse(o.url));
-    client_ = std::make_shared<detail::client>(ex, o, all);
+    nodes_ = std::make_shared<detail::cluster>(ex, o, all);
     subscription_ = std::make_shared<detail::subscription>(std::move(ex), o, all);
-    client_->begin();
+    nodes_->begin();
     subscription_->begin();
 }
 
@@ -32,14 +32,14 @@ void store::async_take(std::string const& name, question const& q, answer_handle
         std::move(handler)(said.error, std::move(a));
     };
     bool const is_log = q.bucket.window != 0;
-    client_->run(is_log ? detail::script::log_take : detail::script::take, name,
-                 detail::arguments_of(q), q.timeout, std::move(receive));
+    nodes_->run(is_log ? detail::script::log_take : detail::script::take, name,
+                detail::arguments_of(q), q.timeout, std::move(receive));
 }
 
 void store::async_give_back(std::string const& name, give_back const& what) {
     bool const is_log = what.bucket.window != 0;
-    client_->run(is_log ? detail::script::log_give_back : detail::script::give_back, name,
-                 detail::arguments_of(what), what.timeout, {});
+    nodes_->run(is_log ? detail::script::log_give_back : detail::script::give_back, name,
+                detail::arguments_of(what), what.timeout, {});
 }
 
 void store::async_hold(std::string const& name, seats_question const& q, seats_handler handler) {
@@ -51,12 +51,13 @@ void store::async_hold(std::string const& name, seats_question const& q, seats_h
         if (!said.error) {
             bool const is_kept = a.held != 0 || a.ahead >= 0;
             s->expect(told.holder,
-                      is_kept ? later(detail::clock_time(), told.lease) : time_point::min());
+                      is_kept ? later(detail::clock_time(), told.lease) : time_point::min(),
+                      std::move(said.from));
         }
         std::move(handler)(said.error, std::move(a));
     };
-    client_->run(detail::script::seats_hold, name, detail::arguments_of(told), q.timeout,
-                 std::move(receive));
+    nodes_->run(detail::script::seats_hold, name, detail::arguments_of(told), q.timeout,
+                std::move(receive));
 }
 
 void store::listen(policy::fed_seats::holder_id const& holder, std::weak_ptr<seats_listener> to) {
@@ -68,8 +69,8 @@ void store::validate(policy::shared_bucket const& b) const {
 }
 
 asio::awaitable<void> store::check(std::string name) {
-    auto start = [client = client_, &name](auto handler) {
-        client->check(name, [handler = std::move(handler)](detail::reply said) mutable {
+    auto start = [nodes = nodes_, &name](auto handler) {
+        nodes->check(name, [handler = std::move(handler)](detail::reply said) mutable {
             asio::dispatch(asio::append(std::move(handler), std::move(said)));
         });
     };

@@ -54,8 +54,12 @@ std::uint64_t subscription::channel() const {
     return connection_ && stage_ == stage::ready ? channel_ : 0;
 }
 
-void subscription::expect(seats::holder_id const& holder, time_point until) noexcept {
+void subscription::expect(seats::holder_id const& holder, time_point until,
+                          std::shared_ptr<address const> from) noexcept {
     auto event = [&] {
+        replied_ = std::move(from);
+        if (is_at_replied())
+            proved_ = clock_time();
         if (auto const found = receivers_.find(holder); found != receivers_.end())
             found->second.expects_until = until;
     };
@@ -111,6 +115,8 @@ void subscription::advance(time_point now) {
     look_at_connection(now);
     auto const until = needed_until();
     bool const is_needed = now < until;
+    if (connection_ && is_needed && !is_at_replied() && now >= later(proved_, options_.silent_for))
+        end_connection(now);
     if (!connection_ && is_needed && now >= retry_at_)
         connect(now);
     if (connection_ && stage_ == stage::ready) {
@@ -135,6 +141,7 @@ void subscription::receive(time_point now) {
             stage_ = stage::ready;
             backoff_.succeeded();
         } else if (auto const what = notice_of(text)) {
+            proved_ = now;
             if (auto const found = receivers_.find(what->holder); found != receivers_.end())
                 due_.emplace_back(found->second.to, *what);
         }
@@ -204,10 +211,17 @@ void subscription::connect(time_point now) {
     stage_ = stage::connecting;
     is_asked_ = false;
     since_ = now;
-    to_ = servers_->primary();  // it has replied, so it is known
+    to_ = replied_;
+    proved_ = now;
     connection_->open(*to_, later(now, options_.connect_timeout));
     if (connection_->state() == connection::phase::closed)
         end_connection(now);
+}
+
+// Returns whether the connection is to the server of the last reply.
+bool subscription::is_at_replied() const noexcept {
+    return replied_ == to_ || (replied_ && to_ && replied_->path == to_->path &&
+                               replied_->host == to_->host && replied_->port == to_->port);
 }
 
 // Returns until when the server keeps something for a holder.

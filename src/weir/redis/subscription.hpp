@@ -29,9 +29,12 @@ namespace weir::inline v0_2::redis::detail {
 /// connection that has subscribed takes no scripts.
 ///
 /// The store connects when the server keeps something for a holder: seats, or a place in the line. Otherwise it waits
-/// for nothing, so it keeps no `run()` alive. If the server has sent nothing for `silent_for`, it subscribes again;
-/// if that is not confirmed within `silent_for`, the connection is closed. After the end of a connection each holder
-/// learns that it may have missed messages; until the next one is subscribed, `channel` returns 0, and holders poll.
+/// for nothing, so it keeps no `run()` alive. In a cluster each node forwards the messages of all nodes, but a node
+/// that has left it does not. So if the server of the connection has sent neither a reply nor a message for
+/// `silent_for`, and another one has replied, the store subscribes there. If the server has sent nothing for
+/// `silent_for`, it subscribes again; if that is not confirmed within `silent_for`, the connection is closed. After the
+/// end of a connection each holder learns that it may have missed messages; until the next one is subscribed, `channel`
+/// returns 0, and holders poll.
 ///
 /// One lock guards everything. Asio is called under it, but no listener is.
 class subscription final
@@ -50,8 +53,10 @@ public:
     void listen(seats::holder_id const& holder, std::weak_ptr<seats::listener> to);
     /// Returns the channel for the next question; 0 if no messages would arrive now.
     [[nodiscard]] std::uint64_t channel() const;
-    /// Records a reply: the server keeps something for `holder` until `until`; nothing if that is in the past.
-    void expect(seats::holder_id const& holder, time_point until) noexcept;
+    /// Records a reply of the server `from`: it keeps something for `holder` until `until`; nothing if that is in the
+    /// past.
+    void expect(seats::holder_id const& holder, time_point until,
+                std::shared_ptr<address const> from) noexcept;
 
     void context_ends() noexcept override;
     void serve(std::function<void()> const& event) noexcept override;
@@ -70,12 +75,15 @@ private:
     void greet(time_point now);
     void subscribe(time_point now);
     void connect(time_point now);
+    [[nodiscard]] bool is_at_replied() const noexcept;
     [[nodiscard]] time_point needed_until() const noexcept;
     [[nodiscard]] time_point patience_ends() const noexcept;
 
     options options_;
-    std::shared_ptr<servers const> servers_;  // of which the questions select the current one
+    std::shared_ptr<servers const> servers_;
+    std::shared_ptr<address const> replied_;  // the server of the last reply
     std::shared_ptr<address const> to_;       // the server of the connection, or of the last one
+    time_point proved_{};                     // when it had sent a reply or a message
     std::uint64_t channel_;
     std::string channel_name_;
 

@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,14 +70,7 @@ struct mysql_place : any_place {
         return session.number(
             "select ceiling(level / permit) from weir_bucket where k = " + quoted(name));
     }
-    void kill_connections(std::stop_token const& stop) const {
-        sql_session own(home.socket());
-        while (!stop.stop_requested()) {
-            for (int i = 0; i != 200; ++i)
-                own.query("select 1");
-            kill_others(own, "connection", "user = 'app'");
-        }
-    }
+    void kill_connections() { kill_others(session, "connection", "user = 'app'"); }
     [[nodiscard]] seats_record look(std::string const& name) {
         auto const rows =
             session.query("select timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), "

@@ -3,6 +3,7 @@
 #include "shared/mysql/place.hpp"
 #include "shared/mysql/server.hpp"
 #include "shared/mysql/sql.hpp"
+#include "shared/under_fire.hpp"
 #include "shared/workers.hpp"
 #include "support/printing.hpp"
 
@@ -22,9 +23,7 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -193,23 +192,24 @@ BOOST_AUTO_TEST_CASE(whatever_breaks_before_the_commit_is_tried_again) {
     int told = 0;
     int unknown = 0;
     int others = 0;
-    auto const work = [&]() -> asio::awaitable<void> {
-        for (int i = 0; i != 200; ++i) {
-            try {
-                co_await rows.insert_at_most("insert into events(name) values('fire')", 30s);
-                ++told;
-            } catch (boost::system::system_error const& e) {
-                bool const is_commit =
-                    std::string(e.what()).find("the commit failed") != std::string::npos;
-                ++(is_commit ? unknown : others);
-                BOOST_TEST_INFO(e.what());
-                BOOST_TEST(is_commit);
-            }
-        }
-    };
-    asio::co_spawn(ctx, work(), rethrow);
     {
-        std::jthread const killer([&](std::stop_token const& stop) { kill_connections(stop); });
+        support::attacker fire([this] { kill_connections(); });
+        auto const work = [&]() -> asio::awaitable<void> {
+            for (int i = 0; i != 200; ++i) {
+                try {
+                    co_await rows.insert_at_most("insert into events(name) values('fire')", 30s);
+                    ++told;
+                    fire.step();
+                } catch (boost::system::system_error const& e) {
+                    bool const is_commit =
+                        std::string(e.what()).find("the commit failed") != std::string::npos;
+                    ++(is_commit ? unknown : others);
+                    BOOST_TEST_INFO(e.what());
+                    BOOST_TEST(is_commit);
+                }
+            }
+        };
+        asio::co_spawn(ctx, work(), rethrow);
         run();
     }
     BOOST_TEST(others == 0);

@@ -1,6 +1,7 @@
 #include <weir/redis/store.hpp>
 #include <weir/shared/limiter.hpp>
 
+#include "shared/redis/false_server.hpp"
 #include "shared/redis/server.hpp"
 #include "support/printing.hpp"
 #include "support/reserved_port.hpp"
@@ -127,116 +128,8 @@ struct fixture {
 
 namespace {
 
+using support::false_server;
 using words = std::vector<std::string>;
-
-/// Serves a local socket, in the context of the test.
-class false_server {
-public:
-    /// Returns the reply to a command; nothing if there is none yet.
-    using answer_type = std::function<std::optional<std::string>(words const&)>;
-    struct session {
-        explicit session(asio::local::stream_protocol::socket s) : socket(std::move(s)) {}
-        asio::local::stream_protocol::socket socket;
-        std::string unread = {};
-        std::size_t scripts = 0;
-        std::array<char, 65536> part{};
-    };
-
-    explicit false_server(asio::io_context& ctx)
-        : acceptor_(ctx, asio::local::stream_protocol::endpoint((folder_ / "socket").string())) {
-        accept();
-    }
-
-    [[nodiscard]] weir::redis::options where() const {
-        return {.url = "unix:" + (folder_ / "socket").string(),
-                .connect_timeout = 10s,
-                .silent_for = 10s,
-                .retry = {.initial = 1ms, .max = 1ms}};
-    }
-
-    /// Its replies to questions; it replies correctly to the rest, until it is `deaf`.
-    std::function<std::string(int number)> say = [](int) { return granted(); };
-    bool deaf = false;
-    /// Whether the server disconnects when it has received the last of the scripts.
-    bool leaves = false;
-
-    std::vector<std::shared_ptr<session>> sessions;
-    int questions = 0;
-    std::vector<int> reads;  // the number of questions in each read
-
-    static std::string granted() { return "*4\r\n:1\r\n:0\r\n:1700000000000000\r\n:0\r\n"; }
-
-    void send(std::string const& text) { asio::write(sessions.back()->socket, asio::buffer(text)); }
-    void hang_up() { sessions.back()->socket.close(); }
-
-private:
-    void accept() {
-        acceptor_.async_accept([this](weir::error_code ec, asio::local::stream_protocol::socket s) {
-            if (ec)
-                return;
-            sessions.push_back(std::make_shared<session>(std::move(s)));
-            read(sessions.back());
-            accept();
-        });
-    }
-    void read(std::shared_ptr<session> const& s) {
-        s->socket.async_read_some(
-            asio::buffer(s->part), [this, s](weir::error_code ec, std::size_t n) {
-                if (ec) {
-                    s->socket.close();
-                    return;
-                }
-                s->unread.append(s->part.data(), n);
-                auto const before = questions;
-                while (auto const command = next(s->unread))
-                    hear(*s, *command);
-                if (questions != before)
-                    reads.push_back(questions - before);
-                if (s->socket.is_open())
-                    read(s);
-            });
-    }
-    void hear(session& s, words const& command) {
-        if (deaf || !s.socket.is_open())
-            return;
-        std::string said = "+OK\r\n";
-        if (command.front() == "SCRIPT")
-            said = "$40\r\n" + std::string(40, 'a') + "\r\n";
-        else if (command.front().starts_with("EVAL"))
-            said = say(questions++);
-        if (!said.empty() && s.socket.is_open())
-            asio::write(s.socket, asio::buffer(said));
-        if (leaves && command.front() == "SCRIPT" && ++s.scripts == script_count)
-            s.socket.close();
-    }
-    // Returns a whole command, if there is one.
-    static std::optional<words> next(std::string& text) {
-        std::istringstream in(text);
-        char mark = 0;
-        std::size_t count = 0;
-        if (!(in >> mark >> count))
-            return std::nullopt;
-        words all;
-        for (in.ignore(2); all.size() != count;) {
-            std::size_t size = 0;
-            if (!(in >> mark >> size))
-                return std::nullopt;
-            in.ignore(2);
-            std::string word(size, '\0');
-            if (!in.read(word.data(), static_cast<std::streamsize>(size)) || !in.ignore(2))
-                return std::nullopt;
-            all.push_back(std::move(word));
-        }
-        auto const end = in.tellg();
-        if (end == std::istringstream::pos_type(-1))
-            return std::nullopt;
-        text.erase(0, static_cast<std::size_t>(end));
-        return all;
-    }
-
-    support::temporary_folder folder_{"weir-false-redis-"};
-    asio::local::stream_protocol::acceptor acceptor_;
-};
 
 struct with_false_server : fixture {
     false_server server{ctx};
@@ -357,8 +250,8 @@ BOOST_AUTO_TEST_CASE(errors_of_the_server_mean_that_nothing_was_granted) {
         {"-READONLY You can't write against a read only replica.", why::read_only},
         {"-MASTERDOWN Link with MASTER is down", why::read_only},
         {"-OOM command not allowed when used memory > 'maxmemory'.", why::out_of_memory},
-        {"-MOVED 3999 127.0.0.1:6381", why::moved},
-        {"-ASK 3999 127.0.0.1:6381", why::moved},
+        {"-MOVED 3999 nowhere", why::moved},
+        {"-ASK 3999 127.0.0.1:0", why::moved},
         {"-CLUSTERDOWN The cluster is down", why::cluster_down},
         {"-NOREPLICAS Not enough good replicas to write.", why::no_replicas},
         {"-MISCONF Redis is configured to save RDB snapshots", why::not_saved},
@@ -921,49 +814,6 @@ BOOST_AUTO_TEST_CASE(loading_server_is_unavailable_until_it_has_finished) {
     BOOST_TEST(calls.last_failure().error == make_error_code(why::loading));
     BOOST_TEST(calls.shared_stats().unknown == 0u);
     BOOST_TEST(!insist(ctx, calls));
-}
-
-namespace {
-
-struct node {
-    support::reserved_port bus;
-    support::redis_server server{
-        {"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus.number())}};
-    support::redis_session session{server};
-};
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(cluster_node_serves_its_own_keys_and_names_the_owner_of_others) {
-    node here;
-    node there;
-    auto const store = make({.url = here.server.url(), .connect_timeout = 10s});
-    weir::redis::token_bucket calls(ctx, store, "calls", patient);
-    visit const guest(calls, 1);
-    run(guest);
-    BOOST_TEST(guest.rejected(errc::unavailable));
-    BOOST_TEST(calls.last_failure().error == make_error_code(why::cluster_down));
-
-    // The other node has the slot of the key, and this node has all others.
-    auto const slot = here.session.numbers({"CLUSTER", "KEYSLOT", "{weir:calls}"}).at(0);
-    BOOST_TEST_REQUIRE((slot > 0 && slot < 16383));
-    there.session.say({"CLUSTER", "ADDSLOTSRANGE", std::to_string(slot), std::to_string(slot)});
-    here.session.say({"CLUSTER", "ADDSLOTSRANGE", "0", std::to_string(slot - 1),
-                      std::to_string(slot + 1), "16383"});
-    auto const port = std::to_string(there.server.port());
-    here.session.say({"CLUSTER", "MEET", "127.0.0.1", port, std::to_string(there.bus.number())});
-    while (here.session.say({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos) {}
-
-    weir::redis::token_bucket away(ctx, store, "calls", patient);
-    BOOST_TEST(failure_of(away) == make_error_code(why::moved));
-    auto const moved = complaint(*store, "calls");
-    BOOST_TEST(moved.starts_with("weir::redis: MOVED " + std::to_string(slot)), moved);
-    BOOST_TEST(moved.find("127.0.0.1:" + port) != moved.npos, moved);
-    BOOST_TEST(moved.find("single server") != moved.npos, moved);
-
-    BOOST_TEST(complaint(*store, "others") == "");
-    weir::redis::token_bucket others(ctx, store, "others", patient);
-    BOOST_TEST(!insist(ctx, others));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,13 +57,8 @@ struct redis_place : any_place {
         auto const stored = redis_session(home).numbers({"GET", "{weir:" + name + "}"});
         return (stored.at(1) + stored.at(2) - 1) / stored.at(2);
     }
-    void kill_connections(std::stop_token const& stop) const {
-        redis_session own(home);
-        while (!stop.stop_requested()) {
-            for (int i = 0; i != 50; ++i)
-                own.say({"PING"});
-            own.say({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-        }
+    void kill_connections() const {
+        redis_session(home).say({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     }
     [[nodiscard]] seats_record look(std::string const& name) const {
         redis_session own(home);

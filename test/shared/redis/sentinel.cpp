@@ -22,7 +22,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 // A primary, a replica and three Sentinels, all real.
@@ -33,21 +32,12 @@ namespace asio = boost::asio;
 namespace ut = boost::unit_test;
 using namespace std::chrono_literals;
 using support::visit;
+using support::wait_until;
 using steady = std::chrono::steady_clock;
 using why = weir::redis::errc;
 
 bool has(std::string const& text, std::string const& part) {
     return text.find(part) != text.npos;
-}
-
-// Waits until `met()`: for a minute at most.
-template <class Condition>
-void wait_until(char const* what, Condition met) {
-    auto const end = steady::now() + 60s;
-    while (!met()) {
-        BOOST_TEST_REQUIRE((steady::now() < end), what);
-        std::this_thread::sleep_for(10ms);
-    }
 }
 
 struct fixture {

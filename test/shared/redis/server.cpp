@@ -2,6 +2,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -10,7 +11,8 @@
 namespace support {
 namespace {
 
-constexpr auto program = "/usr/bin/redis-server";
+char const* const program =
+    std::getenv("WEIR_REDIS_SERVER") ? std::getenv("WEIR_REDIS_SERVER") : "/usr/bin/redis-server";
 
 std::string text_of(redisReply const& r) {
     switch (r.type) {
@@ -72,9 +74,118 @@ redis_sentinel::redis_sentinel(std::string const& name, std::uint16_t primary) {
     process_.start({program, file, "--sentinel"}, "+monitor");
 }
 
+namespace {
+
+constexpr std::size_t slot_count = 16384;
+
+std::vector<std::string> options_of_node(std::uint16_t bus, certificate const* own,
+                                         std::uint16_t tls) {
+    std::vector<std::string> options{
+        "--cluster-enabled",
+        "yes",
+        "--cluster-port",
+        std::to_string(bus),
+        "--cluster-node-timeout",
+        "500",
+        "--repl-diskless-sync-delay",
+        "0"};
+    if (own) {
+        auto const more = tls_options(*own, tls);
+        options.insert(options.end(), more.begin(), more.end());
+        options.insert(options.end(),
+                       {"--tls-cluster", "yes"});  // or it redirects to ports without TLS
+    }
+    return options;
+}
+
+}  // namespace
+
+redis_cluster::one_node::one_node(certificate const* own)
+    : server(options_of_node(bus.number(), own, tls.number())),
+      id(redis_session(server).say({"CLUSTER", "MYID"})) {}
+
+redis_cluster::redis_cluster(int primaries, int replicas, certificate const* of_nodes)
+    : primaries_(static_cast<std::size_t>(primaries)) {
+    for (int i = 0; i != primaries + replicas; ++i)
+        nodes_.emplace_back(of_nodes);
+    redis_session first(node(0));
+    for (std::size_t i = 0; i != primaries_; ++i) {
+        redis_session at(node(i));
+        at.say({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
+        at.say({"CLUSTER", "ADDSLOTSRANGE", std::to_string(slot_count * i / primaries_),
+                std::to_string(slot_count * (i + 1) / primaries_ - 1)});
+    }
+    for (auto const& one : nodes_)
+        first.say({"CLUSTER", "MEET", "127.0.0.1",
+                   std::to_string(of_nodes ? one.tls.number() : one.server.port()),
+                   std::to_string(one.bus.number())});
+    wait_until_ok(size());
+    for (std::size_t i = primaries_; i != size(); ++i) {
+        redis_session at(node(i));
+        auto const& primary = id(i - primaries_);
+        wait_until("the replica knows its primary", [&] {
+            try {
+                at.say({"CLUSTER", "REPLICATE", primary});
+                return true;
+            } catch (redis_error const&) {
+                return false;
+            }
+        });
+        wait_until("the replica follows", [&] {
+            return at.say({"INFO", "replication"}).find("master_link_status:up") !=
+                   std::string::npos;
+        });
+        // A primary is replaced only if the others know its replica.
+        wait_until("the nodes know the replica", [&] {
+            for (std::size_t k = 0; k != primaries_; ++k) {
+                auto const known = redis_session(node(k)).say({"CLUSTER", "REPLICAS", primary});
+                if (known.find(id(i)) == std::string::npos)
+                    return false;
+            }
+            return true;
+        });
+    }
+}
+
+std::size_t redis_cluster::owner_of(std::string const& key) {
+    auto const slot = redis_session(node(0)).numbers({"CLUSTER", "KEYSLOT", key}).at(0);
+    std::size_t i = 0;
+    while (static_cast<std::size_t>(slot) >= slot_count * (i + 1) / primaries_)
+        ++i;
+    return i;
+}
+
+void redis_cluster::remove(std::size_t i) {
+    redis_session leaver(node(i));
+    leaver.say({"FLUSHALL"});
+    leaver.say({"CLUSTER", "RESET", "HARD"});
+    removed_.insert(i);
+    for (std::size_t k = 0; k != size(); ++k)
+        if (!removed_.contains(k))
+            redis_session(node(k)).say({"CLUSTER", "FORGET", id(i)});
+    redis_session(node(i == 0 ? 1 : 0))
+        .say({"CLUSTER", "ADDSLOTSRANGE", std::to_string(slot_count * i / primaries_),
+              std::to_string(slot_count * (i + 1) / primaries_ - 1)});
+    wait_until_ok(size() - removed_.size());
+}
+
+void redis_cluster::wait_until_ok(std::size_t nodes_known) {
+    auto const nodes = "cluster_known_nodes:" + std::to_string(nodes_known);
+    for (std::size_t i = 0; i != size(); ++i) {
+        if (removed_.contains(i))
+            continue;
+        auto& one = nodes_[i];
+        wait_until("a node reports that the cluster works", [&] {
+            auto const said = redis_session(one.server).say({"CLUSTER", "INFO"});
+            return said.find("cluster_state:ok") != std::string::npos &&
+                   said.find(nodes) != std::string::npos;
+        });
+    }
+}
+
 boost::test_tools::assertion_result if_redis_is_here(boost::unit_test::test_unit_id) {
     boost::test_tools::assertion_result result(redis_server::is_here());
-    result.message() << "there is no redis-server; to mend it, run test/setup";
+    result.message() << "there is no " << program << "; to mend it, run test/setup";
     return result;
 }
 

@@ -9,10 +9,15 @@
 #include <boost/test/tree/test_unit.hpp>
 #include <boost/test/unit_test_suite.hpp>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace support {
@@ -67,6 +72,45 @@ private:
     server_process process_;
 };
 
+/// A Redis Cluster of primaries, each with an equal share of the slots, and of their replicas. A primary that was silent
+/// for 500 ms is replaced by its replica.
+class redis_cluster {
+public:
+    /// Starts `primaries` servers, and one replica for each of the first `replicas` of them, and waits until all nodes
+    /// agree. At least three primaries, because most of them must agree on a replacement.
+    explicit redis_cluster(int primaries, int replicas = 0)
+        : redis_cluster(primaries, replicas, nullptr) {}
+    /// Starts nodes that also listen at a port with TLS, and redirect to such ports.
+    redis_cluster(int primaries, int replicas, certificate const& of_nodes)
+        : redis_cluster(primaries, replicas, &of_nodes) {}
+
+    /// Returns a node: the primaries come first.
+    [[nodiscard]] redis_server& node(std::size_t i) { return nodes_.at(i).server; }
+    [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+    [[nodiscard]] std::string const& id(std::size_t i) const { return nodes_.at(i).id; }
+    [[nodiscard]] std::uint16_t tls_port(std::size_t i) const { return nodes_.at(i).tls.number(); }
+    /// Returns the number of the primary that had the slot of a key at first.
+    [[nodiscard]] std::size_t owner_of(std::string const& key);
+    /// Removes a primary from the cluster, without its keys. It runs on, alone.
+    void remove(std::size_t i);
+    /// Waits until each node reports a cluster of `nodes` nodes that works.
+    void wait_until_ok(std::size_t nodes);
+
+private:
+    struct one_node {
+        reserved_port bus;
+        reserved_port tls;
+        redis_server server;
+        std::string id;
+        explicit one_node(certificate const* own);
+    };
+    redis_cluster(int primaries, int replicas, certificate const* of_nodes);
+
+    std::size_t primaries_;
+    std::deque<one_node> nodes_;
+    std::set<std::size_t> removed_;
+};
+
 /// A precondition for tests that need it.
 [[nodiscard]] boost::test_tools::assertion_result if_redis_is_here(boost::unit_test::test_unit_id);
 
@@ -81,6 +125,17 @@ private:
 struct redis_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
+
+/// Waits until `met()`: for a minute at most, and then throws `redis_error`.
+template <class Condition>
+void wait_until(char const* what, Condition met) {
+    auto const end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!met()) {
+        if (std::chrono::steady_clock::now() >= end)
+            throw redis_error(std::string("after a minute not yet: ") + what);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
 
 /// A session at a server, for the commands of a test itself. It blocks until the reply.
 class redis_session {

@@ -30,6 +30,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -293,6 +294,24 @@ BOOST_AUTO_TEST_CASE(handshake_that_does_not_end_takes_no_longer_than_connecting
     BOOST_TEST(failure.error == asio::error::timed_out);
     BOOST_TEST(has(failure.text, "TLS handshake"), failure.text);
     BOOST_TEST(has(failure.text, silent.place()), failure.text);
+}
+
+BOOST_AUTO_TEST_CASE(check_of_a_busy_process_reports_the_reason_too) {
+    false_server silent(ctx, [](std::string const&) { return ""; });
+    auto const store = connect(
+        "rediss://" + silent.place() + "?insecure", {.connect_timeout = 100ms, .silent_for = 10s});
+    std::optional<std::string> said;
+    asio::co_spawn(ctx, store->check(), [&](std::exception_ptr thrown) {
+        BOOST_CHECK_EXCEPTION(support::rethrow(thrown), std::exception, [&](auto const& e) {
+            said = e.what();
+            return true;
+        });
+    });
+    ctx.run_one();  // the check begins, and the store connects 50 ms later
+    std::this_thread::sleep_for(50ms);
+    run_until([&] { return said.has_value(); });
+    BOOST_TEST(has(*said, "TLS handshake"), *said);
+    BOOST_TEST(has(*said, silent.place()), *said);
 }
 
 BOOST_AUTO_TEST_CASE(servers_of_both_kinds_at_the_wrong_port_grant_nothing) {

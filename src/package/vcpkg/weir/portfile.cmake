@@ -5,6 +5,7 @@ get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOL
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
         mysql WEIR_MYSQL
+        postgres WEIR_POSTGRESQL
         redis WEIR_REDIS
         programs WEIR_BUILD_PROXY
 )

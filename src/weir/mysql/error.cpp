@@ -1,4 +1,4 @@
-#include "attempts.hpp"
+#include "error.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace weir::inline v0_2::mysql::detail {
 namespace {
@@ -49,10 +48,6 @@ bool is_any(error_code const& ec, Codes const& codes) {
     return std::ranges::any_of(codes, [&](auto code) { return ec == code; });
 }
 
-time_point time_of(std::chrono::steady_clock::time_point t) {
-    return time_point(std::chrono::duration_cast<duration>(t.time_since_epoch()));
-}
-
 }  // namespace
 
 failure_kind kind_of(error_code const& ec) noexcept {
@@ -66,52 +61,6 @@ failure_kind kind_of(error_code const& ec) noexcept {
         (is_of_mariadb && ec.value() == my::mariadb_server_errc::er_statement_timeout))
         return failure_kind::no_reply;
     return failure_kind::refused;
-}
-
-std::string plain_text(boost::system::system_error const& e) {
-    std::string text = e.what();
-    if (!e.code().has_location())
-        return text;
-    auto const place = " at " + e.code().location().to_string();
-    auto const begin = text.find(place);
-    return begin == text.npos ? text : text.erase(begin, place.size());
-}
-
-void attempts::on_failure(std::function<void()> f) {
-    std::lock_guard lock(mutex_);
-    on_failure_ = std::move(f);
-}
-
-void attempts::succeeded() noexcept {
-    std::lock_guard lock(mutex_);
-    backoff_.succeeded();
-    last_.reset();
-}
-
-void attempts::failed(boost::system::system_error const& why) {
-    std::lock_guard lock(mutex_);
-    failed_at_ = clock::now();
-    backoff_.failed(backoff_.failures(), time_of(failed_at_));
-    last_ = why;
-    if (on_failure_)
-        on_failure_();
-}
-
-attempts::clock::time_point attempts::retry_at() const noexcept {
-    std::lock_guard lock(mutex_);
-    return last_ ? clock::time_point(backoff_.retry_at().time_since_epoch())
-                 : clock::time_point::min();
-}
-
-std::optional<connection_failure> attempts::failure(clock::time_point begin) const {
-    std::lock_guard lock(mutex_);
-    if (!last_)
-        return std::nullopt;
-    auto const now = time_of(clock::now());
-    auto const pause = std::max(backoff_.retry_at(), now) - now;
-    auto const kind = kind_of(last_->code());
-    bool const is_remembered = failed_at_ < begin && kind != failure_kind::misconfigured;
-    return connection_failure(*last_, is_remembered ? failure_kind::unsent : kind, pause);
 }
 
 }  // namespace weir::inline v0_2::mysql::detail

@@ -13,10 +13,7 @@
 #include <optional>
 #include <string>
 
-namespace weir::inline v0_2::mysql::detail {
-
-/// Returns how a question failed with an error that had no effect.
-[[nodiscard]] failure_kind kind_of(error_code const& ec) noexcept;
+namespace weir::inline v0_2::detail::sql {
 
 /// Returns the text of an exception, without the place in the source code from which its error comes.
 [[nodiscard]] std::string plain_text(boost::system::system_error const& e);
@@ -42,7 +39,7 @@ public:
     void on_failure(std::function<void()> f);
 
     void succeeded() noexcept;
-    void failed(boost::system::system_error const& why);
+    void failed(boost::system::system_error const& why, failure_kind kind);
 
     /// Returns when the next attempt may begin; `clock::time_point::min()` if the last one was successful.
     [[nodiscard]] clock::time_point retry_at() const noexcept;
@@ -54,7 +51,8 @@ private:
     policy::backoff backoff_;
     std::function<void()> on_failure_;
     std::optional<boost::system::system_error> last_;
+    failure_kind kind_ = failure_kind::refused;
     clock::time_point failed_at_{};
 };
 
-}  // namespace weir::inline v0_2::mysql::detail
+}  // namespace weir::inline v0_2::detail::sql

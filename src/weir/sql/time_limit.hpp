@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::inline v0_2::mysql::detail {
+namespace weir::inline v0_2::detail::sql {
 
 /// Cancels an operation that takes too long, or whose coroutine is cancelled. One coroutine uses it, on the given
 /// strand.
@@ -86,4 +86,4 @@ private:
     boost::asio::cancellation_slot of_coroutine_;
 };
 
-}  // namespace weir::inline v0_2::mysql::detail
+}  // namespace weir::inline v0_2::detail::sql
