@@ -109,14 +109,18 @@ void add_bandwidths(weir::metrics_writer& out, state const& s) {
                 out.add(value, {{"limit", b.name}, {"direction", b.direction}});
             });
     };
-    out.family("weir_bandwidth_info", "Rate and key of each limit of bytes.", metric::gauge);
+    out.family("weir_bandwidth_info", "Rate, key and mode of each limit of bytes.", metric::gauge);
     for (auto const& b : s.bandwidths)
         out.add(1.0, {{"limit", b.name},
                       {"direction", b.direction},
                       {"rate", b.rate},
-                      {"key", b.key.empty() ? "total" : b.key}});
+                      {"key", b.key.empty() ? "total" : b.key},
+                      {"dry_run", b.dry_run ? "true" : "false"}});
     out.family("weir_bandwidth_bytes_total", "Bytes that passed.", metric::counter);
     each([](bandwidth_state const& b, auto add) { add(b.bytes); });
+    out.family("weir_bandwidth_late_bytes_total", "Bytes that a dry run would have delayed.",
+               metric::counter);
+    each([](bandwidth_state const& b, auto add) { add(b.late); });
     out.family("weir_bandwidth_wait_seconds_total", "Time that transfers waited.", metric::counter);
     each([](bandwidth_state const& b, auto add) { add(tool::seconds(b.waited)); });
     out.family("weir_bandwidth_waiting", "Transfers waiting.", metric::gauge);

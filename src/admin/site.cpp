@@ -128,7 +128,7 @@ struct site::core : std::enable_shared_from_this<core> {
 
     [[nodiscard]] state look();
     void tell_all();
-    void take_in(net::stream_socket socket, net::endpoint const& from, net::listener::admission a);
+    void take_in(net::arrival a);
     net::task<> serve(std::unique_ptr<visitor> v);
     net::task<http::fault> receive(visitor& v);
     net::task<> send(visitor& v, reply r);
@@ -205,7 +205,7 @@ void site::open(net::endpoint const& at, std::string name) {
 
 net::listener::acceptor const* site::acceptor() const {
     auto const& all = core_->listener.acceptors();
-    return all.empty() ? nullptr : &all.front();
+    return all.empty() ? nullptr : all.front().get();
 }
 
 void site::count(rejected_by const& who, std::uint64_t times, std::uint64_t error) {
@@ -217,11 +217,10 @@ void site::start() {
     c.last = c.on.look();
     c.past.add(c.last);
     c.last.bottleneck = bottleneck(c.last, c.last);
-    c.listener.start(
-        {.next_context = [&c]() -> net::asio::io_context& { return c.context; },
-         .accepted = [&c](auto socket, auto const& from, auto a,
-                          auto const&) { c.take_in(std::move(socket), from, std::move(a)); },
-         .trouble = c.on.trouble});
+    c.listener.start({.accepts = c.context,
+                      .next_context = [&c]() -> net::asio::io_context& { return c.context; },
+                      .accepted = [&c](net::arrival a) { c.take_in(std::move(a)); },
+                      .trouble = c.on.trouble});
 }
 
 // The current state with the recent history.
@@ -253,14 +252,14 @@ void site::core::tell_all() {
     }
 }
 
-void site::core::take_in(net::stream_socket socket, net::endpoint const& from,
-                         net::listener::admission a) {
+void site::core::take_in(net::arrival a) {
     // Bounds the kernel memory for events that a client does not read.
     net::error_code ignored;
-    socket.set_option(net::asio::socket_base::send_buffer_size(64 * 1024), ignored);
-    auto const tcp = net::tcp_endpoint(from);
+    a.socket.set_option(net::asio::socket_base::send_buffer_size(64 * 1024), ignored);
+    auto const tcp = net::tcp_endpoint(a.from);
     auto const peer = tcp ? tcp->address() : boost::asio::ip::address();
-    auto v = std::make_unique<visitor>(shared_from_this(), std::move(a), std::move(socket), peer);
+    auto v = std::make_unique<visitor>(
+        shared_from_this(), std::move(a.admitted), std::move(a.socket), peer);
     net::asio::co_spawn(context, serve(std::move(v)), net::asio::detached);
     // The last connection is for a client that sends a request. A request that has arrived is about to be served.
     if (open < most)

@@ -121,7 +121,9 @@ struct bandwidth_state {
     std::string direction;  // `up` or `down`
     std::string rate;
     std::string key;            // empty: one bandwidth for all
+    bool dry_run = false;       // it counts, but never delays
     std::uint64_t bytes = 0;    // that passed
+    std::uint64_t late = 0;     // that a dry run would have delayed
     weir::duration waited{};    // the sum of the waits of transfers
     std::uint64_t waiting = 0;  // transfers that wait now
     std::optional<std::uint64_t> keys;

@@ -121,7 +121,9 @@ void add(tool::json& out, bandwidth_state const& b) {
         .member("direction", b.direction)
         .member("rate", b.rate)
         .member("key", b.key.empty() ? "total" : b.key)
+        .member("dry_run", b.dry_run)
         .member("bytes", b.bytes)
+        .member("late", b.late)
         .member("waited_total", tool::seconds(b.waited))
         .member("waiting", b.waiting);
     if (b.keys && b.max_keys)

@@ -1,5 +1,8 @@
 #include "bandwidth.hpp"
 
+#include <weir/queue_options.hpp>
+#include <weir/time.hpp>
+
 #include "configuration.hpp"
 #include "table_reader.hpp"
 #include "tool/text.hpp"
@@ -89,6 +92,30 @@ bandwidth read_rates(table_reader& t) {
     return rates;
 }
 
+bool has_rate(limit const& l, direction d) {
+    return rate_of(l, d) || std::ranges::any_of(l.byte_overrides, [d](auto const& o) {
+               return (o.second.*d).has_value();
+           });
+}
+
+std::optional<byte_rate> rate_of(limit const& l, direction d, std::optional<std::uint32_t> by) {
+    return (by ? l.byte_overrides.at(*by).second : l.bandwidth.value_or(bandwidth())).*d;
+}
+
+limit limiter_of(limit const& l, direction d) {
+    auto made = l;
+    auto const usual = rate_of(l, d);
+    made.is_unlimited = !usual;
+    made.rule = rule_of(usual.value_or(byte_rate()));
+    for (auto const& [key, rates] : l.byte_overrides) {
+        auto const& rate = rates.*d;
+        made.overrides.emplace_back(key, rate ? override_rule(rule_of(*rate)) : std::nullopt);
+    }
+    // Each waiting transfer is a waiting request, and the connections bound their number.
+    made.queue = {.max_waiting = weir::unlimited, .patience = weir::forever};
+    return made;
+}
+
 void read_bandwidth(table_reader& t, limit& l) {
     auto& rates = l.bandwidth.emplace();
     t.table("bandwidth", [&](table_reader& of) { rates = read_rates(of); });
@@ -101,12 +128,10 @@ void read_bandwidth(table_reader& t, limit& l) {
         {"cost", counts_requests},
         {"estimate", counts_requests},
         {"count", counts_requests},
-        {"overrides", "all keys have the same bandwidth"},
         {"when_full", "further keys share one bandwidth"},
         {"queue", "bytes wait as long as they must, in the order of their arrival"},
         {"priority", "bytes wait in the order of their arrival"},
         {"weights", "connections share a bandwidth evenly"},
-        {"dry_run", "bytes always wait"},
         {"store", "stores cannot count bytes"}};
     for (auto const& [key, why] : excluded)
         if (t.has(key) && t.claim(key))

@@ -3,6 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/policy/limiter_config.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,19 @@ struct bandwidth {
 
     friend bool operator==(bandwidth const&, bandwidth const&) = default;
 };
+
+/// A direction of a bandwidth: `&bandwidth::up` or `&bandwidth::down`.
+using direction = std::optional<byte_rate> bandwidth::*;
+inline constexpr direction directions[] = {&bandwidth::up, &bandwidth::down};
+
+/// Whether a limit of bytes has a rate in that direction, for any key.
+[[nodiscard]] bool has_rate(limit const& l, direction d);
+/// The rate of the keys of the override with the number `by`, or of the keys without one; empty: they are unlimited.
+[[nodiscard]] std::optional<byte_rate> rate_of(limit const& l, direction d,
+                                               std::optional<std::uint32_t> by = {});
+/// The configuration of the limiter of a direction, which grants one permit for each byte. Bytes wait as long as they
+/// must.
+[[nodiscard]] limit limiter_of(limit const& l, direction d);
 
 /// Reads the table `bandwidth`: `up`, `down` or both.
 [[nodiscard]] bandwidth read_rates(table_reader& t);

@@ -335,8 +335,9 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
 }
 
 bool is_store_url(std::string_view text) noexcept {
-    constexpr std::array<std::string_view, 6> schemes{
-        "redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://", "unix:", "mysql://"};
+    constexpr std::array<std::string_view, 7> schemes{
+        "redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://",
+        "unix:",    "mysql://",  "postgresql://"};
     return std::ranges::any_of(schemes, [&](auto scheme) { return text.starts_with(scheme); });
 }
 

@@ -149,7 +149,7 @@ struct store {
     friend bool operator==(store const&, store const&) = default;
 };
 inline constexpr std::string_view store_schemes =
-    "redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix: and mysql://";
+    "redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix:, mysql:// and postgresql://";
 [[nodiscard]] bool is_store_url(std::string_view text) noexcept;
 
 /// The cost of a request in a limit: the number of permits that it takes.
@@ -223,6 +223,8 @@ struct limit {
     full_of_keys when_full = full_of_keys::share;  // for further keys
     std::vector<std::pair<std::string, override_rule>>
         overrides;  // by key, or by network of clients
+    std::vector<std::pair<std::string, config::bandwidth>>
+        byte_overrides;  // the same of a limit with `bandwidth`, with all directions
 
     weir::queue_options queue{.patience = default_patience};
     std::optional<std::string> priority;  // the header field that holds the class of a request

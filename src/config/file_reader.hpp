@@ -82,8 +82,10 @@ private:
     void read_listener(table_reader& t);
     void read_check(table_reader& t, listener& l);
     void read_tls(table_reader& t, listener& l);
+    void read_limits_of_listener(table_reader& t, listener& l);
     void check_handshake_limits();
-    [[nodiscard]] bool limits_handshakes(std::string_view name) const;
+    // Whether a listener names the limit, for its handshakes or for its bytes.
+    [[nodiscard]] bool is_of_listener(std::string_view name) const;
     [[nodiscard]] std::string_view why_not_for_handshakes(std::string_view name) const;
     void read_upstream(table_reader& t);
     void read_encryption(table_reader& t, upstream& u);
@@ -94,6 +96,7 @@ private:
     void warn_of_memory(table_reader& t, limit const& l, std::string_view rule);
     void read_key(table_reader& t, limit& l);
     void read_overrides(table_reader& t, limit& l, bool has_kind);
+    void read_byte_overrides(table_reader& t, limit& l);
     void read_weights(table_reader& t, limit& l);
     void read_cost(table_reader& t, limit& l, bool ruled);
     void read_count(table_reader& t, limit& l, bool ruled);

@@ -130,6 +130,8 @@ struct listener {
         {};  // with `tls` and `tcp`: the protocols of clients, best first
     std::vector<std::string> handshake_limits =
         {};  // by name; a handshake gets permits from all or none
+    std::vector<std::string> bandwidths =
+        {};  // by name; the bytes of its requests and responses get permits from all
 
     friend bool operator==(listener const&, listener const&) = default;
 };

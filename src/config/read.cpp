@@ -145,10 +145,11 @@ void file_reader::complete() {
     all.upstream = made_.upstreams.front().name;
     use_upstream(all.upstream, {1, 1}, "the default route");
     for (auto const& l : made_.limits)
-        if (!limits_handshakes(l.name))
+        if (!is_of_listener(l.name))
             all.limits.push_back(l.name);
     for (auto const& l : made_.bandwidths)
-        all.bandwidths.push_back(l.name);
+        if (!is_of_listener(l.name))
+            all.bandwidths.push_back(l.name);
     made_.routes.push_back(std::move(all));
 }
 

@@ -41,6 +41,62 @@ std::string not_a_client(std::string_view key, limit const& l) {
                        key, l.v4_prefix, l.v6_prefix);
 }
 
+// Parses `unlimited`, or a table like `bandwidth`, whose values may also be `unlimited`. A direction that it leaves out
+// has its usual rate.
+std::optional<bandwidth> override_of(toml::node const& node, bandwidth const& usual) {
+    if (auto const* const text = node.as_string())
+        return text->get() == unlimited ? std::optional(bandwidth()) : std::nullopt;
+    auto const* const rates = node.as_table();
+    if (!rates || rates->empty())
+        return std::nullopt;
+    auto made = usual;
+    for (auto const& [name, value] : *rates) {
+        auto const* const text = value.as_string();
+        bool const is_up = name.str() == "up";
+        if (!text || (!is_up && name.str() != "down"))
+            return std::nullopt;
+        auto& rate = is_up ? made.up : made.down;
+        rate = byte_rate_of(text->get());
+        if (!rate && text->get() != unlimited)
+            return std::nullopt;
+    }
+    return made;
+}
+
+// Reports keys of `overrides` that do not suit the key of the limit.
+class keys_of_overrides {
+public:
+    explicit keys_of_overrides(limit const& l)
+        : limit_(l),
+          by_client_(l.key.size() == 1 && has_client(l.key.front())),
+          by_value_(l.key.size() == 1 && l.key.front() != key_part()) {}
+
+    void add(table_reader& of, position at, std::string_view key, bool is_limited) {
+        any_ = true;
+        auto const who = clients_named(key, limit_);
+        if (by_client_ && !who && !(by_value_ && !tool::network_of(key)))
+            of.problem(at, not_a_client(key, limit_));
+        if (who)
+            different_.add(of, at, who->network, key);
+        tracked_ += is_limited && (!who || who->is_one_key) ? 1 : 0;
+    }
+    void finish(table_reader& t) const {
+        if (tracked_ > limit_.max_keys)
+            t.problem(t.at("overrides"), fmt::format("{} overrides exceed `max_keys` ({})",
+                                                     tracked_, limit_.max_keys));
+        if (limit_.key.size() != 1 && any_)
+            t.problem(t.at("overrides"), "`overrides` requires a `key` with one part");
+    }
+
+private:
+    limit const& limit_;
+    bool const by_client_;
+    bool const by_value_;
+    bool any_ = false;
+    std::int64_t tracked_ = 0;
+    different_clients different_;
+};
+
 bool has_max_hold(weir::limiter_config const& rule) {
     if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
         return std::ranges::any_of(all->parts, has_max_hold);
@@ -95,6 +151,8 @@ void file_reader::read_limit(table_reader& t) {
 void file_reader::read_limit_of_bytes(table_reader& t, limit l) {
     read_key(t, l);
     read_bandwidth(t, l);
+    read_byte_overrides(t, l);
+    t.get("dry_run", l.dry_run, flag());
     warn_of_memory(t, l, "bandwidth");
     made_.bandwidths.push_back(std::move(l));
 }
@@ -155,10 +213,7 @@ void file_reader::read_weights(table_reader& t, limit& l) {
 
 // Without a kind of rule, the first override decides it.
 void file_reader::read_overrides(table_reader& t, limit& l, bool has_kind) {
-    bool const by_client = l.key.size() == 1 && has_client(l.key.front());
-    bool const by_value = l.key.size() == 1 && l.key.front() != key_part();
-    std::int64_t keys = 0;
-    different_clients different;
+    keys_of_overrides keys(l);
     t.table("overrides", [&](table_reader& of) {
         of.all([&](std::string_view key, toml::node const& node) {
             auto other = of.make(key, node, rule());
@@ -171,20 +226,29 @@ void file_reader::read_overrides(table_reader& t, limit& l, bool has_kind) {
                 of.problem(at, fmt::format("`{}` is `{}`, but must be a rule of the same kind as "
                                            "`{}`, or `unlimited`",
                                            key, to_string(**other), to_string(l.rule)));
-            auto const who = clients_named(key, l);
-            if (by_client && !who && !(by_value && !tool::network_of(key)))
-                of.problem(at, not_a_client(key, l));
-            if (who)
-                different.add(of, at, who->network, key);
-            keys += *other && (!who || who->is_one_key) ? 1 : 0;
+            keys.add(of, at, key, other->has_value());
             l.overrides.emplace_back(key, std::move(*other));
         });
     });
-    if (keys > l.max_keys)
-        t.problem(t.at("overrides"),
-                  fmt::format("{} overrides exceed `max_keys` ({})", keys, l.max_keys));
-    if (l.key.size() != 1 && !l.overrides.empty())
-        t.problem(t.at("overrides"), "`overrides` requires a `key` with one part");
+    keys.finish(t);
+}
+
+void file_reader::read_byte_overrides(table_reader& t, limit& l) {
+    auto const usual = l.bandwidth.value_or(bandwidth());
+    kind<bandwidth> const rates{
+        "rates of bytes, such as `{ up = \"1MB/s\", down = \"unlimited\" }`, or `unlimited`",
+        [&usual](toml::node const& node) { return override_of(node, usual); }};
+    keys_of_overrides keys(l);
+    t.table("overrides", [&](table_reader& of) {
+        of.all([&](std::string_view key, toml::node const& node) {
+            auto const made = of.make(key, node, rates);
+            if (!made)
+                return;
+            keys.add(of, node.source().begin, key, made->up || made->down);
+            l.byte_overrides.emplace_back(key, *made);
+        });
+    });
+    keys.finish(t);
 }
 
 void file_reader::read_cost(table_reader& t, limit& l, bool ruled) {

@@ -53,6 +53,7 @@ void file_reader::read_listener(table_reader& t) {
         if (l.check)
             of.problem(of.at(), "`check` and `tcp` exclude each other");
     });
+    read_limits_of_listener(t, l);
     made_.listeners.push_back(std::move(l));
 }
 
@@ -117,6 +118,29 @@ void file_reader::read_tls(table_reader& t, listener& l) {
             t.problem(t.at(key), fmt::format("`{}` requires `tls`", key));
 }
 
+// The limits of requests belong to routes, which know the upstream.
+void file_reader::read_limits_of_listener(table_reader& t, listener& l) {
+    for (auto const* const other : {"check", "tcp", "https_port"})
+        if (t.has("limits") && t.has(other))
+            t.problem(t.at("limits"),
+                      fmt::format("`limits` and `{}` exclude each other: {}", other,
+                                  other == std::string_view("tcp") ? "`tcp` has its own `limits`"
+                                                                   : "the proxy responds itself"));
+    t.list("limits", text("the name of a limit"), [&](std::string name, position at) {
+        limits_.use(name, at, fmt::format("listen `{}`", to_string(l.address)));
+        if (std::ranges::find(made_.limits, name, &limit::name) != made_.limits.end())
+            t.problem(at, fmt::format("limit `{}` counts requests: name it in a [[route]]; the "
+                                      "limits of a listener have `bandwidth`",
+                                      name));
+        if (std::ranges::find(l.bandwidths, name) != l.bandwidths.end())
+            t.problem(at, fmt::format("duplicate limit `{}`", name));
+        l.bandwidths.push_back(std::move(name));
+    });
+    if (auto const n = l.bandwidths.size(); n > route::most_limits)
+        t.problem(t.at("limits"),
+                  fmt::format("{} limits; at most {} are allowed", n, route::most_limits));
+}
+
 // A handshake has a client, and nothing else of a request.
 void file_reader::check_handshake_limits() {
     std::size_t i = 0;
@@ -130,9 +154,10 @@ void file_reader::check_handshake_limits() {
         }
 }
 
-bool file_reader::limits_handshakes(std::string_view name) const {
+bool file_reader::is_of_listener(std::string_view name) const {
     return std::ranges::any_of(made_.listeners, [&](listener const& l) {
-        return std::ranges::find(l.handshake_limits, name) != l.handshake_limits.end();
+        return std::ranges::find(l.handshake_limits, name) != l.handshake_limits.end() ||
+               std::ranges::find(l.bandwidths, name) != l.bandwidths.end();
     });
 }
 

@@ -67,6 +67,19 @@ std::string value_text(bandwidth const& b) {
             members.push_back(fmt::format("{} = {}", direction, tool::quoted(to_string(*rate))));
     return fmt::format("{{ {} }}", fmt::join(members, ", "));
 }
+// States each direction of the limit, so that it does not depend on the rates of other keys.
+std::string override_text(limit const& l, bandwidth const& rates) {
+    if (!rates.up && !rates.down)
+        return tool::quoted(unlimited);
+    std::vector<std::string> members;
+    for (auto const& [name, d] : {std::pair("up", &bandwidth::up), {"down", &bandwidth::down}}) {
+        auto const& rate = rates.*d;
+        if (rate || rate_of(l, d))
+            members.push_back(fmt::format(
+                "{} = {}", name, tool::quoted(rate ? to_string(*rate) : std::string(unlimited))));
+    }
+    return fmt::format("{{ {} }}", fmt::join(members, ", "));
+}
 std::string value_text(described_by value) {
     return tool::quoted(to_string(value));
 }
@@ -264,6 +277,12 @@ void write(writer& w, limit const& l) {
         w.line("key", value_text(l.key.front()));
     else
         w.member("key", l.key);
+    if (!l.byte_overrides.empty()) {
+        std::vector<std::string> members;
+        for (auto const& [key, rates] : l.byte_overrides)
+            members.push_back(fmt::format("{} = {}", tool::quoted(key), override_text(l, rates)));
+        w.line("overrides", fmt::format("{{ {} }}", fmt::join(members, ", ")));
+    }
     w.member("v4_prefix", l.v4_prefix, by_default.v4_prefix);
     w.member("v6_prefix", l.v6_prefix, by_default.v6_prefix);
     w.member("max_keys", l.max_keys, by_default.max_keys);
@@ -387,6 +406,7 @@ std::string write(configuration const& c) {
                    fmt::format("{{ authorities = {}, required = {} }}",
                                tool::quoted(clients->authorities), clients->required));
         w.member("handshake_limits", l.handshake_limits);
+        w.member("limits", l.bandwidths);
         w.member("alpn", l.alpn);
         if (auto const& check = l.check)
             w.line("check", fmt::format("{{ described_by = {}, refuse = {} }}",

@@ -39,8 +39,14 @@ struct entry {
     /// The service time of the request, if the line contains it.
     std::optional<std::chrono::nanoseconds> held;
 
-    unsigned status = 0;      // 0: the line has none
-    bool is_invalid = false;  // the server rejected the request as invalid, before any limit
+    /// The bytes of the response and of the request, if the line contains them: of the body, or with the head where a
+    /// format has no other number.
+    std::optional<std::uint64_t> sent;
+    std::optional<std::uint64_t> received;
+
+    unsigned status = 0;         // 0: the line has none
+    bool is_invalid = false;     // the server rejected the request as invalid, before any limit
+    bool is_connection = false;  // no request, but a connection of another protocol
 
     /// The requested parts, in the order of the request; empty where the line has none.
     std::array<std::string_view, most_keys> keys;

@@ -189,9 +189,9 @@ class json_reader final : public line_reader {
 public:
     json_reader(json_names names, stamped when, std::vector<key_source> const& keys)
         : when_(when), unit_(names.unit), keys_(keys) {
-        for (auto* const n :
-             {&names.time, &names.client, &names.request, &names.target, &names.method, &names.host,
-              &names.status, &names.took, &names.waited, &names.upstream})
+        for (auto* const n : {&names.time, &names.client, &names.request, &names.target,
+                              &names.method, &names.host, &names.status, &names.took, &names.waited,
+                              &names.upstream, &names.sent, &names.received})
             members_.add(std::move(*n));
         for (auto const& k : keys_)
             members_.add(
@@ -210,6 +210,10 @@ public:
         e.whole_second = s->whole_second;
         e.status = code.value_or(0);
         bool const is_request = !has(request) || is_request_line(members_[request].value);
+        e.sent = has(sent) ? size_of(members_[sent].value) : std::nullopt;
+        e.received = has(received) ? size_of(members_[received].value) : std::nullopt;
+        e.is_connection =
+            has(waited) && has(request) && is_connection_line(members_[request].value);
         e.is_invalid =
             is_of_invalid_request(e.status) && (!is_request || (has(waited) && !has(upstream)));
         if (auto const took_it = time_in(unit_, members_[took].value)) {
@@ -238,6 +242,8 @@ private:
         took,
         waited,
         upstream,
+        sent,
+        received,
         first_key
     };
 
@@ -286,7 +292,7 @@ private:
 
 json_names json_names::parse(std::string_view text) {
     json_names names;
-    std::array<std::pair<std::string_view, std::vector<std::string>*>, 8> const all{
+    std::array<std::pair<std::string_view, std::vector<std::string>*>, 10> const all{
         {{"time", &names.time},
          {"client", &names.client},
          {"request", &names.request},
@@ -294,7 +300,9 @@ json_names json_names::parse(std::string_view text) {
          {"method", &names.method},
          {"host", &names.host},
          {"status", &names.status},
-         {"took", &names.took}}};
+         {"took", &names.took},
+         {"sent", &names.sent},
+         {"received", &names.received}}};
     while (!text.empty()) {
         auto const word = text.substr(0, text.find(' '));
         text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -306,7 +314,7 @@ json_names json_names::parse(std::string_view text) {
         if (equals == word.npos || equals + 1 == word.size() || known == all.end())
             throw std::invalid_argument(fmt::format(
                 "unknown field `{}`: use time=, client=, request=, target=, method=, host=, "
-                "status= or took= with the name of a member",
+                "status=, took=, sent= or received= with the name of a member",
                 word));
         auto name = word.substr(equals + 1);
         if (known->first == "took") {

@@ -25,6 +25,12 @@ struct json_names {
     std::vector<std::string> host{"http_host", "server_name", "request.host", "RequestHost"};
     std::vector<std::string> status{"status", "status_code", "code", "response.status"};
     std::vector<std::string> took{"request_time", "duration", "took", "latency", "elapsed"};
+    std::vector<std::string> sent{
+        "body_bytes_sent", "size",  "bytes_sent",           "response_size",
+        "bytes_out",       "bytes", "DownstreamContentSize"};
+    std::vector<std::string> received{
+        "bytes_read",     "content_length", "request_size",      "bytes_in",
+        "bytes_received", "request_length", "RequestContentSize"};
     std::vector<std::string> upstream{"upstream"};            // of weir-proxy
     std::vector<std::string> waited{"waited"};                // time in the queue of weir-proxy
     std::chrono::nanoseconds unit = std::chrono::seconds(1);  // of `took` and `waited`

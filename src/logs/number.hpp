@@ -23,6 +23,15 @@ namespace logs {
     return n;
 }
 
+/// Parses a number of bytes up to 10^12, where `-` is 0, as in the common log format; empty for any other text.
+[[nodiscard]] inline std::optional<std::uint64_t> size_of(std::string_view text) {
+    if (text == "-")
+        return 0;
+    auto const n = tool::number_of(text);
+    return n && *n <= 1'000'000'000'000 ? std::optional(static_cast<std::uint64_t>(*n))
+                                        : std::nullopt;
+}
+
 /// Parses a decimal number of units, such as `1.25`; empty if the text is not a number or the time exceeds a day.
 [[nodiscard]] inline std::optional<std::chrono::nanoseconds> time_in(std::chrono::nanoseconds unit,
                                                                      std::string_view text) {

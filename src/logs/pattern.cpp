@@ -38,20 +38,40 @@ enum class meaning : std::uint8_t {
     to_request,  // haproxy, in milliseconds: until the request was received,
     in_queue,    // until it had a connection,
     active,      // and the total
+    sent,        // bytes of the body of the response
+    sent_with_head,
+    received,  // the same of the request
+    received_with_head,
 };
-constexpr std::size_t meanings = 15;
+constexpr std::size_t meanings = 19;
 
-constexpr std::array<std::pair<std::string_view, meaning>, 20> known{{
-    {"time_local", meaning::time},    {"time_iso8601", meaning::time},
-    {"msec", meaning::time},          {"time", meaning::time},
-    {"remote_addr", meaning::client}, {"client_and_port", meaning::client_and_port},
-    {"request", meaning::request},    {"request_uri", meaning::target},
-    {"uri", meaning::target},         {"request_method", meaning::method},
-    {"host", meaning::host},          {"http_host", meaning::host},
-    {"server_name", meaning::host},   {"status", meaning::status},
-    {"upstream", meaning::upstream},  {"request_time", meaning::took},
-    {"waited", meaning::waited},      {"to_request", meaning::to_request},
-    {"in_queue", meaning::in_queue},  {"active", meaning::active},
+constexpr std::array<std::pair<std::string_view, meaning>, 26> known{{
+    {"time_local", meaning::time},
+    {"time_iso8601", meaning::time},
+    {"msec", meaning::time},
+    {"time", meaning::time},
+    {"remote_addr", meaning::client},
+    {"client_and_port", meaning::client_and_port},
+    {"request", meaning::request},
+    {"request_uri", meaning::target},
+    {"uri", meaning::target},
+    {"request_method", meaning::method},
+    {"host", meaning::host},
+    {"http_host", meaning::host},
+    {"server_name", meaning::host},
+    {"status", meaning::status},
+    {"upstream", meaning::upstream},
+    {"request_time", meaning::took},
+    {"waited", meaning::waited},
+    {"to_request", meaning::to_request},
+    {"in_queue", meaning::in_queue},
+    {"active", meaning::active},
+    {"body_bytes_sent", meaning::sent},
+    {"bytes", meaning::sent_with_head},
+    {"bytes_sent", meaning::sent_with_head},
+    {"content_length", meaning::received},
+    {"http_content_length", meaning::received},
+    {"request_length", meaning::received_with_head},
 }};
 
 meaning meaning_of(std::string_view name) {
@@ -105,6 +125,7 @@ public:
         e = {};
         found_ = {};
         is_request_ = true;
+        is_connection_ = false;
         is_forwarded_ = true;
         if (!line.starts_with(before_))
             return false;
@@ -222,6 +243,7 @@ private:
                 return !text.empty();
             case meaning::request:
                 is_request_ = is_request_line(text);
+                is_connection_ = is_weir_ && is_connection_line(text);
                 return true;
             case meaning::upstream:
                 is_forwarded_ = text != "-";
@@ -245,6 +267,18 @@ private:
             case meaning::active:
                 found_[std::size_t(p.what)] =
                     time_in(1ms, text.starts_with('+') ? text.substr(1) : text);
+                return true;
+            case meaning::sent:
+                e.sent = size_of(text);
+                return true;
+            case meaning::sent_with_head:
+                e.sent = e.sent ? e.sent : size_of(text);
+                return true;
+            case meaning::received:
+                e.received = size_of(text);
+                return true;
+            case meaning::received_with_head:
+                e.received = e.received ? e.received : size_of(text);
                 return true;
         }
         return false;
@@ -277,6 +311,7 @@ private:
 
     // Computes the arrival and the service time of the request.
     void conclude(entry& e) const noexcept {
+        e.is_connection = is_connection_;
         e.is_invalid =
             is_of_invalid_request(e.status) && (!is_request_ || (is_weir_ && !is_forwarded_));
         if (auto const in_all = found(meaning::active)) {
@@ -300,8 +335,9 @@ private:
     std::string before_;  // the start of each line
     std::vector<part> parts_;
     bool is_weir_ = false;
-    bool is_request_ = true;    // the text of the request is valid, or there is none
-    bool is_forwarded_ = true;  // to an upstream
+    bool is_request_ = true;      // the text of the request is valid, or there is none
+    bool is_connection_ = false;  // see `entry`
+    bool is_forwarded_ = true;    // to an upstream
     stamp_reader times_;
     std::array<std::optional<nanoseconds>, meanings> found_;
 };

@@ -26,6 +26,11 @@ namespace logs {
            request.substr(last + 1).starts_with("HTTP/");
 }
 
+/// Whether weir-proxy wrote the text in place of a request, for a connection of another protocol: `tcp 0.0.0.0:3306`.
+[[nodiscard]] inline bool is_connection_line(std::string_view request) noexcept {
+    return request.starts_with("tcp ") && !is_request_line(request);
+}
+
 /// Whether servers respond with this status to a request that they cannot read or forward.
 [[nodiscard]] inline bool is_of_invalid_request(unsigned status) noexcept {
     switch (status) {

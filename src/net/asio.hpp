@@ -11,6 +11,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <type_traits>
+
 // The types of Asio with the executor of the proxy. It is not type-erased, so scheduling is cheaper.
 namespace net {
 
@@ -34,5 +36,6 @@ using task = asio::awaitable<T, executor>;
 
 /// Completes with a tuple that starts with the `error_code`, instead of throwing errors of the network.
 inline constexpr auto as_values = asio::as_tuple(asio::deferred);
+using values = std::remove_const_t<decltype(as_values)>;
 
 }  // namespace net

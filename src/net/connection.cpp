@@ -16,12 +16,16 @@ namespace {
 
 enum class input : std::uint8_t { none, some, ended };
 
-input peek(stream_socket& socket) {
-    char byte;
+input peek(stream_socket& socket, char& byte) {
     auto const n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n > 0)
         return input::some;
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? input::none : input::ended;
+}
+
+input peek(stream_socket& socket) {
+    char byte;
+    return peek(socket, byte);
 }
 
 // The event of poll for an end of input with no bytes before it.
@@ -77,11 +81,10 @@ void connection::move_to(asio::io_context& context) {
     be_non_blocking();
 }
 
-// Repeats a step of the channel until it succeeds or fails.
-task<error_code> connection::complete(channel::result (channel::*step)()) {
+task<error_code> connection::shake_hands() {
     for (;;) {
         auto const [bytes, ec, next] =
-            socket_.is_open() ? (channel_.get()->*step)()
+            socket_.is_open() ? channel_->shake_hands()
                               : channel::result{.ec = asio::error::bad_descriptor};
         if (ec != asio::error::would_block)
             co_return ec;
@@ -93,8 +96,19 @@ task<error_code> connection::complete(channel::result (channel::*step)()) {
 
 // The channel has the number of the descriptor, which another connection may get once it is closed.
 channel::result connection::read_some(std::span<char> into) {
-    return socket_.is_open() ? channel_->read(into)
-                             : channel::result{.ec = asio::error::bad_descriptor};
+    auto const r = socket_.is_open() ? channel_->read(into)
+                                     : channel::result{.ec = asio::error::bad_descriptor};
+    is_starved_ = r.ec == asio::error::would_block;
+    to_read_ = r.next;
+    return r;
+}
+
+std::size_t connection::receive_now(std::span<char> into, error_code& ec) {
+    if (!channel_)
+        return socket_.read_some(asio::buffer(into.data(), into.size()), ec);
+    auto const r = read_some(into);
+    ec = r.ec;
+    return r.bytes;
 }
 
 std::size_t connection::encrypt_some(http::gather const& what, error_code& ec) {
@@ -161,7 +175,13 @@ bool connection::is_reset() {
 }
 
 bool connection::has_input() {
-    return (channel_ && channel_->has_input()) || net::peek(socket_) == input::some;
+    return holds_input() || net::peek(socket_) == input::some;
+}
+
+std::optional<char> connection::next_byte() {
+    char byte;
+    bool const is_some = net::peek(socket_, byte) == input::some;
+    return is_some ? std::optional(byte) : std::nullopt;
 }
 
 bool connection::is_silent() {
@@ -194,13 +214,29 @@ void connection::close() noexcept {
     socket_.close(ignored);
 }
 
-task<error_code> connection::end_output() {
-    error_code ec;
-    if (channel_)
-        ec = co_await complete(&channel::end_output);
+bool connection::end_output_now(error_code& ec) {
+    ec = {};
+    if (channel_) {
+        auto const r = socket_.is_open() ? channel_->end_output()
+                                         : channel::result{.ec = asio::error::bad_descriptor};
+        to_write_ = r.next;
+        if (r.ec == asio::error::would_block)
+            return false;
+        ec = r.ec;
+    }
     if (!ec)
         socket_.shutdown(stream_socket::shutdown_send, ec);
-    co_return ec;
+    return true;
+}
+
+task<error_code> connection::end_output() {
+    for (error_code ec;;) {
+        if (end_output_now(ec))
+            co_return ec;
+        auto const [stopped] = co_await wait(stream_socket::wait_write);
+        if (stopped)
+            co_return stopped;
+    }
 }
 
 void connection::reset() noexcept {

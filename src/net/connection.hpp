@@ -7,6 +7,7 @@
 #include "watchdog.hpp"
 
 #include <boost/asio/append.hpp>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
@@ -18,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -43,7 +45,7 @@ public:
     template <class Make>
     [[nodiscard]] task<error_code> encrypt(Make const& make) {
         channel_ = make(socket_.native_handle());
-        return complete(&channel::shake_hands);
+        return shake_hands();
     }
     /// The connection is not encrypted from here on, for example because no handshake can succeed any more.
     void stop_encryption() noexcept { channel_.reset(); }
@@ -62,7 +64,10 @@ public:
             },
             as_values);
     }
-    /// Completes with `(error_code, std::size_t)`. Copies unread bytes of the socket, which stay unread.
+    /// Receives the bytes that are here. `ec` is `would_block` if there are none.
+    [[nodiscard]] std::size_t receive_now(std::span<char> into, error_code& ec);
+    /// Completes with `(error_code, std::size_t)`. Copies unread bytes of the socket, which stay unread; waits for them
+    /// if there are none.
     [[nodiscard]] auto peek(std::span<char> into) {
         return socket_.async_receive(
             asio::buffer(into.data(), into.size()), stream_socket::message_peek, as_values);
@@ -70,28 +75,17 @@ public:
 
     /// Completes with `(error_code)` when the socket is ready for `what` or has an error; needs no buffer while it
     /// waits. It may complete too early on an encrypted connection.
-    [[nodiscard]] auto wait(stream_socket::wait_type what) {
-        return asio::async_initiate<decltype(as_values) const, void(error_code)>(
+    template <asio::completion_token_for<void(error_code)> Token = values>
+    auto wait(stream_socket::wait_type what, Token token = as_values) {
+        return asio::async_initiate<Token, void(error_code)>(
             [this, what](auto handler) {
-                if (!channel_)
-                    socket_.async_wait(what, std::move(handler));
-                else if (what == stream_socket::wait_read && channel_->has_input())
+                if (has_input_for(what))
                     asio::post(socket_.get_executor(),
                                asio::append(std::move(handler), error_code()));
                 else
-                    socket_.async_wait(what == stream_socket::wait_write ? to_write_ : what,
-                                       std::move(handler));
+                    socket_.async_wait(event_for(what), std::move(handler));
             },
-            as_values);
-    }
-
-    /// Calls `f(error_code)` when there are bytes to read, an end of input or an error.
-    template <class F>
-    void when_readable(F f) {
-        if (channel_ && channel_->has_input())
-            asio::post(socket_.get_executor(), asio::append(std::move(f), error_code()));
-        else
-            socket_.async_wait(stream_socket::wait_read, std::move(f));
+            token);
     }
 
     [[nodiscard]] auto connect(endpoint const& to) { return socket_.async_connect(to, as_values); }
@@ -107,8 +101,12 @@ public:
     [[nodiscard]] presence other_side();
     /// Whether the connection was reset. A connection that both sides ended was not: it may have unread bytes.
     [[nodiscard]] bool is_reset();
+    /// Whether the connection took unread bytes from the socket already. Costs no system call.
+    [[nodiscard]] bool holds_input() const noexcept { return channel_ && channel_->has_input(); }
     /// Whether there are unread bytes.
     [[nodiscard]] bool has_input();
+    /// The next unread byte of the socket, which stays unread; empty if there is none now.
+    [[nodiscard]] std::optional<char> next_byte();
     /// Whether there are no unread bytes, and no end of input. On an encrypted connection it may consume bytes: then it
     /// returns false. Messages of the encryption itself, such as a ticket for a session, do not count.
     [[nodiscard]] bool is_silent();
@@ -138,11 +136,15 @@ public:
     /// uses the connection and the watchdog does not watch it.
     void move_to(asio::io_context& context);
 
+    [[nodiscard]] executor get_executor() { return socket_.get_executor(); }
     void no_delay();
     void cancel() noexcept;
     /// Closes the connection. If it is encrypted, the other side does not take this for the end of a message, unlike the
     /// end by the destructor.
     void close() noexcept;
+    /// Ends the output behind all bytes that were sent. Returns false if the socket does not accept the end now: then
+    /// call it again when the socket is ready to be written.
+    [[nodiscard]] bool end_output_now(error_code& ec);
     /// Ends the output behind all bytes that were sent. A time limit in the direction `writing` applies.
     [[nodiscard]] task<error_code> end_output();
     /// Closes the connection so that the other side gets an error instead of an end of input.
@@ -161,7 +163,17 @@ private:
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
     void be_non_blocking();
-    task<error_code> complete(channel::result (channel::*step)());
+    task<error_code> shake_hands();
+    // Whether the channel can read without the socket.
+    [[nodiscard]] bool has_input_for(stream_socket::wait_type what) const {
+        return what == stream_socket::wait_read && !is_starved_ && holds_input();
+    }
+    // The event of the socket for which `what` waits.
+    [[nodiscard]] stream_socket::wait_type event_for(stream_socket::wait_type what) const noexcept {
+        if (!channel_ || what == stream_socket::wait_error)
+            return what;
+        return what == stream_socket::wait_read ? to_read_ : to_write_;
+    }
     [[nodiscard]] channel::result read_some(std::span<char> into);
     [[nodiscard]] std::size_t encrypt_some(http::gather const& what, error_code& ec);
     task<error_code> send_encrypted(http::gather what);
@@ -189,8 +201,11 @@ private:
     }
 
     stream_socket socket_;
-    std::unique_ptr<channel> channel_;                               // null: not encrypted
-    stream_socket::wait_type to_write_ = stream_socket::wait_write;  // what the channel waits for
+    std::unique_ptr<channel> channel_;  // null: not encrypted
+    // The events for which the channel waits, to read and to write.
+    stream_socket::wait_type to_read_ = stream_socket::wait_read;
+    stream_socket::wait_type to_write_ = stream_socket::wait_write;
+    bool is_starved_ = false;  // it read all that the socket had: its input is a part of a record
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
     opening const* opens_by_ = nullptr;

@@ -29,12 +29,35 @@ void remove_if_nobody_listens(asio::io_context& context, endpoint const& at,
         ::unlink(path.c_str());
 }
 
+// The most connections that a round accepts.
+constexpr int longest_round = 64;
+// The number of full rounds after which the next one is longer.
+constexpr int many_full_rounds = 8;
+
 }  // namespace
 
-listener::listener(asio::io_context& context, std::int64_t most) : context_(context), most_(most) {}
+void listener::acceptor::move_to(asio::io_context& context) {
+    auto const protocol = acceptor_.local_endpoint().protocol();
+    acceptor_ = stream_acceptor(context, protocol, acceptor_.release());
+    pause_ = timer(context);
+}
 
-listener::~listener() {
-    close();
+// Accepted sockets inherit the option, which saves a system call for each.
+void listener::acceptor::send_without_delay() {
+    error_code not_tcp;
+    acceptor_.set_option(tcp::no_delay(true), not_tcp);
+}
+
+// A call that finds no connection costs as much as one that finds one. So a round accepts a single connection, unless
+// the rounds before show that more of them wait.
+void listener::acceptor::note_end_of_backlog() noexcept {
+    round_ = 1;
+    full_rounds_ = 0;
+}
+
+void listener::acceptor::note_full_round() noexcept {
+    if (++full_rounds_ >= many_full_rounds)
+        round_ = std::min(2 * round_, longest_round);
 }
 
 error_code listener::acceptor::set_mode(unsigned mode) {
@@ -42,11 +65,18 @@ error_code listener::acceptor::set_mode(unsigned mode) {
     return is_set ? error_code() : error_code(errno, boost::system::system_category());
 }
 
+listener::listener(asio::io_context& context, std::int64_t most)
+    : context_(&context), most_(most) {}
+
+listener::~listener() {
+    close();
+}
+
 listener::acceptor& listener::open(endpoint const& at, std::string name,
                                    std::optional<unsigned> mode) {
     auto path = path_of(at);
     if (!path.empty())
-        remove_if_nobody_listens(context_, at, path);
+        remove_if_nobody_listens(*context_, at, path);
     auto& made = add(std::move(name));
     try {
         made.acceptor_.open(at.protocol());
@@ -56,11 +86,12 @@ listener::acceptor& listener::open(endpoint const& at, std::string name,
         if (auto const ec = mode ? made.set_mode(*mode) : error_code())
             throw boost::system::system_error(ec);
         made.acceptor_.listen(4096);
+        made.send_without_delay();
     } catch (...) {
         close(made);
         throw;
     }
-    return ready(made);
+    return made;
 }
 
 listener::acceptor& listener::adopt(int socket, std::string name) {
@@ -72,69 +103,80 @@ listener::acceptor& listener::adopt(int socket, std::string name) {
     auto& made = add(std::move(name));
     try {
         made.acceptor_.assign(stream(family, 0), socket);
+        made.send_without_delay();
     } catch (...) {
         close(made);
         throw;
     }
-    return ready(made);
-}
-
-listener::acceptor& listener::ready(acceptor& one) {
-    one.acceptor_.non_blocking(true);
-    if (started_)
-        accept(one);
-    return one;
+    return made;
 }
 
 listener::acceptor& listener::add(std::string name) {
-    return acceptors_.emplace_back(acceptor(context_, std::move(name)));
+    std::lock_guard const lock(mutex_);
+    acceptors_.push_back(owned(new acceptor(*context_, std::move(name))));
+    return *acceptors_.back();
+}
+
+// Precondition: `mutex_` is locked.
+void listener::begin(owned const& one) {
+    one->acceptor_.non_blocking(true);
+    // Otherwise Asio would block the thread until the next connection.
+    one->acceptor_.set_option(stream_acceptor::enable_connection_aborted(true));
+    accept(one);
 }
 
 void listener::start(handlers h) {
-    handlers_ = std::move(h);
-    started_ = true;
-    for (auto& one : acceptors_)
-        accept(one);
+    std::lock_guard const lock(mutex_);
+    for (auto const& one : acceptors_)
+        one->move_to(h.accepts);
+    context_ = &h.accepts;
+    handlers_.emplace(std::move(h));
+    for (auto const& one : acceptors_)
+        begin(one);
+}
+
+// The wait begins behind all functions that were posted to the accepting thread before. Otherwise an older event in its
+// queue could complete the wait, and the thread would accept before it ran these functions.
+void listener::start(acceptor& one) {
+    std::lock_guard const lock(mutex_);
+    if (handlers_)
+        asio::post(*context_, [this, at = *std::ranges::find(acceptors_, &one, &owned::get)] {
+            std::lock_guard const here(mutex_);
+            if (!at->closed_)
+                begin(at);
+        });
 }
 
 void listener::close() {
     while (!acceptors_.empty())
-        close(acceptors_.front());
+        close(*acceptors_.front());
 }
 
+// A pending operation still refers to the socket, until its handler ran or was destroyed.
 void listener::close(acceptor& one) {
+    std::lock_guard const lock(mutex_);
     error_code ignored;
     one.acceptor_.close(ignored);
     one.pause_.cancel();
     if (!one.path_.empty())
         ::unlink(one.path_.c_str());
     one.closed_ = true;
-    auto const at = std::ranges::find(acceptors_, &one, [](acceptor& d) { return &d; });
-    if (one.pending_ == 0)
-        acceptors_.erase(at);
-    else
-        closed_.splice(closed_.end(), acceptors_, at);
+    acceptors_.erase(std::ranges::find(acceptors_, &one, &owned::get));
 }
 
-// Ends one operation that refers to the socket.
-void listener::forget(acceptor& one) {
-    if (--one.pending_ == 0 && one.closed_)
-        closed_.erase(std::ranges::find(closed_, &one, [](acceptor& d) { return &d; }));
-}
-
-void listener::accept(acceptor& at) {
-    at.waits_ = is_full();
-    if (at.waits_) {
+// Precondition: `mutex_` is locked.
+void listener::accept(owned const& at) {
+    at->waits_ = is_full();
+    if (at->waits_) {
         complain("all " + std::to_string(most_) + " connections are in use; new clients wait");
         return;
     }
-    ++at.pending_;
-    at.acceptor_.async_wait(stream_acceptor::wait_read, [this, &at](error_code ec) {
-        if (at.closed_)
-            return forget(at);
-        --at.pending_;
+    at->acceptor_.async_wait(stream_acceptor::wait_read, [this, at](error_code ec) {
         if (!ec)
-            ec = let_in(at);
+            ec = let_in(*at);
+        std::lock_guard const lock(mutex_);
+        if (at->closed_)
+            return;
         if (ec && ec != asio::error::operation_aborted) {
             // Files or memory may be available again later.
             complain("cannot accept connections: " + ec.message());
@@ -144,51 +186,61 @@ void listener::accept(acceptor& at) {
     });
 }
 
-// Accepts pending connections, at most 64 at a time and at most up to the maximum.
+// Accepts the connections of a round, and at most up to the maximum.
 error_code listener::let_in(acceptor& at) {
-    error_code ec;
-    for (int n = 0; n != 64 && !is_full(); ++n) {
-        auto socket = at.acceptor_.accept(handlers_.next_context(), ec);
-        if (ec == asio::error::would_block)
-            return {};
+    for (int n = 0; n != longest_round; ++n) {
+        error_code ec;
+        auto came = next(at, ec);
         if (ec == asio::error::connection_aborted)
             continue;
-        if (ec)
-            return ec;
-        take_in(std::move(socket), at);
+        if (!came)
+            return ec == asio::error::would_block ? error_code() : ec;
+        handlers_->accepted(std::move(*came));
+        if (n + 1 == at.round_) {
+            at.note_full_round();
+            return {};
+        }
     }
-    if (is_full())
-        for (auto& other : acceptors_)
-            other.acceptor_.cancel(ec);  // each then waits until a connection closes
     return {};
 }
 
-void listener::take_in(stream_socket socket, acceptor const& by) {
-    error_code gone;
-    auto const from = socket.remote_endpoint(gone);
-    if (gone)
-        return;
+// Accepts a connection. Returns nothing without `ec` if there is no room for it, or the socket was closed.
+std::optional<arrival> listener::next(acceptor& at, error_code& ec) {
+    std::lock_guard const lock(mutex_);
+    if (at.closed_ || is_full())
+        return {};
+    endpoint from;
+    auto socket = at.acceptor_.accept(handlers_->next_context(), from, ec);
+    if (ec == asio::error::would_block)
+        at.note_end_of_backlog();
+    if (ec)
+        return {};
     ++open_;
-    handlers_.accepted(std::move(socket), from, admission(*this), by);
+    if (is_full())
+        for (auto const& other : acceptors_) {
+            error_code ignored;
+            other->acceptor_.cancel(ignored);  // each then waits until a connection closes
+        }
+    return arrival{admission(*this), std::move(socket), from, at.name_};
 }
 
-void listener::pause(acceptor& at) {
-    ++at.pending_;
-    at.pause_.expires_after(std::chrono::milliseconds(100));
-    at.pause_.async_wait([this, &at](error_code) {
-        if (at.closed_)
-            return forget(at);
-        --at.pending_;
-        accept(at);
+// Precondition: `mutex_` is locked.
+void listener::pause(owned const& at) {
+    at->pause_.expires_after(std::chrono::milliseconds(100));
+    at->pause_.async_wait([this, at](error_code) {
+        std::lock_guard const lock(mutex_);
+        if (!at->closed_)
+            accept(at);
     });
 }
 
 void listener::leave() noexcept {
     if (open_.fetch_sub(1) != most_)
         return;
-    asio::post(context_, [this] {
-        for (auto& one : acceptors_)
-            if (one.waits_)
+    asio::post(*context_, [this] {
+        std::lock_guard const lock(mutex_);
+        for (auto const& one : acceptors_)
+            if (one->waits_)
                 accept(one);
     });
 }
@@ -198,7 +250,7 @@ void listener::complain(std::string what) {
     if (complained_ != clock::time_point::min() && now < complained_ + std::chrono::minutes(1))
         return;
     complained_ = now;
-    handlers_.trouble(std::move(what));
+    handlers_->trouble(std::move(what));
 }
 
 }  // namespace net

@@ -7,14 +7,19 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace net {
 
+struct arrival;
+
 /// Accepts connections on several listening sockets. At most `most` connections are open at a time; further ones wait
-/// in the backlogs of the kernel. Use it on the thread of its context. It must outlive its admissions.
+/// in the backlogs of the kernel. One thread opens and closes the sockets; one thread, which may be another, accepts.
+/// It must outlive its admissions and its pending operations.
 class listener {
 public:
     /// Counts one open connection while it exists. It may be destroyed on any thread.
@@ -37,40 +42,54 @@ public:
     public:
         [[nodiscard]] endpoint listens_at() const { return acceptor_.local_endpoint(); }
         /// The name that `open` or `adopt` received.
-        [[nodiscard]] std::string const& name() const noexcept { return name_; }
+        [[nodiscard]] std::string const& name() const noexcept { return *name_; }
         /// Changes the mode of the file of a unix socket.
         [[nodiscard]] error_code set_mode(unsigned mode);
 
     private:
         friend class listener;
         acceptor(asio::io_context& context, std::string name)
-            : acceptor_(context), pause_(context), name_(std::move(name)) {}
+            : acceptor_(context),
+              pause_(context),
+              name_(std::make_shared<std::string const>(std::move(name))) {}
+
+        void move_to(asio::io_context& context);
+        void send_without_delay();
+        void note_end_of_backlog() noexcept;
+        void note_full_round() noexcept;
 
         stream_acceptor acceptor_;
         timer pause_;
-        std::string name_;
+        std::shared_ptr<std::string const> name_;
         std::string path_;    // the file to remove
         bool waits_ = false;  // until a connection closes
         bool closed_ = false;
-        int pending_ = 0;  // operations that refer to it
+        int round_ = 1;        // connections to accept at most when the socket is readable
+        int full_rounds_ = 0;  // successive ones
     };
+    using acceptors_list = std::list<std::shared_ptr<acceptor>>;
 
     listener(asio::io_context& context, std::int64_t most);
     ~listener();
 
-    /// `next_context` selects the context of the next connection. `accepted` receives the connection and its listening
-    /// socket. `trouble` receives the reason why connections cannot be accepted now, at most once a minute.
+    /// `accepts` is the context of the thread that accepts; it calls the functions. `next_context` selects the context
+    /// of the next connection. `accepted` receives the connection. `trouble` receives the reason why connections cannot
+    /// be accepted now, at most once a minute; it may be called within `start`, and must not use the listener.
     struct handlers {
+        asio::io_context& accepts;
         std::function<asio::io_context&()> next_context;
-        std::function<void(stream_socket, endpoint, admission, acceptor const&)> accepted;
+        std::function<void(arrival)> accepted;
         std::function<void(std::string)> trouble;
     };
+    /// Accepts on the sockets that are open.
     void start(handlers h);
+    /// Accepts on a socket that was opened after that. Has no effect before.
+    void start(acceptor& one);
 
-    /// Listens on `at`; other sockets may be accepting already. Throws `boost::system::system_error` if it cannot.
+    /// Listens on `at`. Its connections wait until `start`. Throws `boost::system::system_error` if it cannot.
     /// Replaces the file of a unix socket unless a program listens on it. The file has `mode` before a program can connect.
     acceptor& open(endpoint const& at, std::string name, std::optional<unsigned> mode = {});
-    /// Accepts on a socket that is already listening, and takes ownership of it.
+    /// Takes ownership of a socket that is already listening.
     acceptor& adopt(int socket, std::string name);
 
     /// Stops accepting on this socket and removes it.
@@ -78,29 +97,37 @@ public:
     /// Stops accepting on all sockets and removes them.
     void close();
 
-    [[nodiscard]] std::list<acceptor> const& acceptors() const noexcept { return acceptors_; }
-    [[nodiscard]] std::list<acceptor>& acceptors() noexcept { return acceptors_; }
+    [[nodiscard]] acceptors_list const& acceptors() const noexcept { return acceptors_; }
 
 private:
+    using owned = std::shared_ptr<acceptor>;
+
     acceptor& add(std::string name);
-    acceptor& ready(acceptor& one);
+    void begin(owned const& one);
     [[nodiscard]] bool is_full() const noexcept { return open_.load() >= most_; }
-    void accept(acceptor& at);
+    void accept(owned const& at);
     error_code let_in(acceptor& at);
-    void take_in(stream_socket socket, acceptor const& by);
-    void pause(acceptor& at);
-    void forget(acceptor& one);
+    [[nodiscard]] std::optional<arrival> next(acceptor& at, error_code& ec);
+    void pause(owned const& at);
     void leave() noexcept;
     void complain(std::string what);
 
-    asio::io_context& context_;
-    std::list<acceptor> acceptors_;
-    std::list<acceptor> closed_;  // with pending operations
-    handlers handlers_;
-    bool started_ = false;
+    std::mutex mutex_;           // protects the sockets, and the members below
+    asio::io_context* context_;  // of the sockets
+    acceptors_list acceptors_;   // changes on one thread, which may read it without the mutex
+    std::optional<handlers> handlers_;
+    clock::time_point complained_ = clock::time_point::min();
+
     std::int64_t const most_;
     std::atomic<std::int64_t> open_ = 0;
-    clock::time_point complained_ = clock::time_point::min();
+};
+
+/// An accepted connection.
+struct arrival {
+    listener::admission admitted;  // until the socket is closed
+    stream_socket socket;
+    endpoint from;
+    std::shared_ptr<std::string const> by;  // the name of its listening socket
 };
 
 }  // namespace net

@@ -1,73 +1,102 @@
 #include "bandwidth.hpp"
 
 #include <weir/error.hpp>
-#include <weir/queue_options.hpp>
+
+#include "limiting/portion.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <utility>
 
 namespace proxy {
 namespace {
 
-constexpr weir::amount least_at_once = 1'460;  // a segment of TCP
-constexpr weir::amount most_at_once = 65'536;
-constexpr weir::amount turns_per_second = 50;
+// The order in which transfers wait depends on no property of their requests, which may have ended.
+http::request_head const no_request;
+boost::asio::ip::address const no_address;
+request_info const anyone{no_request, no_address};
 
-// Each waiting transfer is a waiting request, and the connections bound their number.
-config::limit limiter_of(config::limit c, config::byte_rate const& r) {
-    c.rule = config::rule_of(r);
-    c.queue = {.max_waiting = weir::unlimited, .patience = weir::forever};
-    return c;
+config::byte_rate usual_rate_of(config::limit const& c, config::direction d) {
+    return config::rate_of(c, d).value_or(config::byte_rate());
 }
 
 }  // namespace
 
-byte_limit::byte_limit(net::executor const& ex, config::limit const& c, config::byte_rate const& r)
-    : rate_(r),
-      limiter_(make_limit(ex, limiter_of(c, r), nullptr)),
-      per_turn_(r.per_second / turns_per_second),
-      burst_(r.burst) {}
+byte_limit::byte_limit(net::executor const& ex, config::limit const& c, config::direction d)
+    : direction_(d),
+      rate_(config::rate_of(c, d)),
+      limiter_(make_limit(ex, config::limiter_of(c, d), nullptr)),
+      per_second_(usual_rate_of(c, d).per_second),
+      burst_(usual_rate_of(c, d).burst),
+      is_dry_(c.dry_run) {}
 
 bool byte_limit::can_become(config::limit const& c) const {
-    return limiting::can_become(limiter_->configuration(), limiter_of(c, rate_));
+    return limiting::can_become(limiter_->configuration(), config::limiter_of(c, direction_));
 }
 
-void byte_limit::configure(config::limit const& c, config::byte_rate const& r) {
-    limiter_->configure(limiter_of(c, r));
-    rate_ = r;
-    per_turn_.store(r.per_second / turns_per_second, std::memory_order_relaxed);
-    burst_.store(r.burst, std::memory_order_relaxed);
+void byte_limit::configure(config::limit const& c) {
+    limiter_->configure(config::limiter_of(c, direction_));
+    rate_ = config::rate_of(c, direction_);
+    auto const usual = usual_rate_of(c, direction_);
+    per_second_.store(usual.per_second, std::memory_order_relaxed);
+    burst_.store(usual.burst, std::memory_order_relaxed);
+    is_dry_.store(c.dry_run, std::memory_order_relaxed);
 }
 
-weir::amount byte_limit::quantum(std::uint64_t key) const noexcept {
-    auto const transfers =
-        std::max<weir::amount>(wanting_[index_of(key)].load(std::memory_order_relaxed), 1);
-    auto const fair = per_turn_.load(std::memory_order_relaxed) / transfers;
-    return std::min(std::clamp(fair, least_at_once, most_at_once),
-                    burst_.load(std::memory_order_relaxed));
+std::vector<std::optional<config::byte_rate>> byte_limit::overrides() const {
+    auto const& c = limiter_->configuration();
+    std::vector<std::optional<config::byte_rate>> all;
+    for (std::uint32_t i = 0; i != c.byte_overrides.size(); ++i)
+        all.push_back(config::rate_of(c, direction_, i));
+    return all;
+}
+
+weir::amount byte_limit::portion(std::uint64_t key, config::byte_rate const& r) const noexcept {
+    return limiting::portion_of(r, wanting_[index_of(key)].load(std::memory_order_relaxed));
+}
+
+// If the memory for a key is lacking, its bytes are late.
+void byte_limit::pass_dry(limiting::selected const& at, weir::amount n,
+                          config::byte_rate const& r) noexcept {
+    try {
+        n = limiting::take_or_count(*limiter_, anyone, at, n, r.burst);
+    } catch (std::exception const&) {}
+    late_.fetch_add(static_cast<std::uint64_t>(n), std::memory_order_relaxed);
 }
 
 void byte_limits::add(std::shared_ptr<byte_limit> l) {
-    auto const is_total = [](one const& o) { return !o.limit->limiter()->is_keyed(); };
-    auto const at = l->limiter()->is_keyed() ? std::ranges::find_if(all_, is_total) : all_.end();
     auto selection = l->selection();
-    all_.insert(at, {std::move(l), std::move(selection)});
+    auto overrides = l->overrides();
+    all_.push_back({std::move(l), std::move(selection), std::move(overrides)});
 }
 
-std::unique_ptr<transfer> transfer::start(byte_limits const& by, request_info const& who,
-                                          std::unique_ptr<byte_limit> own) {
-    return by.empty() && !own ? nullptr : std::make_unique<transfer>(by, who, std::move(own));
+std::unique_ptr<transfer> transfer::start(limits by, request_info const& who) {
+    bool const none =
+        by.of_route.empty() && (!by.of_listener || by.of_listener->empty()) && !by.own;
+    return none ? nullptr : std::make_unique<transfer>(std::move(by), who);
 }
 
-// Its own limit comes first, for the same reason as limits by key.
-transfer::transfer(byte_limits const& by, request_info const& who, std::unique_ptr<byte_limit> own)
-    : who_(who), own_(std::move(own)) {
+// Its own limit and limits by key come first: it holds their permits while it waits for the others, which more
+// transfers share.
+transfer::transfer(limits by, request_info const& who) : own_(std::move(by.own)) {
     if (own_)
-        shares_.push_back({own_.get(), own_->selection()->of(who_)});
-    for (auto const& one : by.all_)
-        shares_.push_back({one.limit.get(), one.selection->of(who_)});
+        shares_.push_back({own_.get(), own_->selection()->of(who)});
+    for (bool const keyed : {true, false}) {
+        add(by.of_route, who, keyed);
+        if (by.of_listener)
+            add(*by.of_listener, who, keyed);
+    }
+}
+
+void transfer::add(byte_limits const& those, request_info const& who, bool keyed) {
+    for (auto const& one : those.all_)
+        if (one.limit->limiter()->is_keyed() == keyed &&
+            std::ranges::find(shares_, one.limit.get(), &share::of) == shares_.end()) {
+            auto const at = one.selection->of(who);
+            shares_.push_back({one.limit.get(), at, at.by ? one.overrides[*at.by] : std::nullopt});
+        }
 }
 
 transfer::~transfer() {
@@ -78,15 +107,9 @@ net::task<std::size_t> transfer::take(std::size_t most) {
     stopped_ = false;
     if (most == 0)
         co_return 0;
-    for (auto const& s : shares_)
-        s.of->want(s.at.key);
-    wants_ = true;
-    auto n = static_cast<weir::amount>(
-        std::min<std::size_t>(most, std::numeric_limits<std::int32_t>::max()));
-    for (auto const& s : shares_)
-        n = std::min(n, s.of->quantum(s.at.key));
+    auto n = want(most);
     for (auto& s : shares_) {
-        if (!co_await take_of(s, n)) {
+        if (s.delays() && !co_await take_of(s, n)) {
             settle(0);
             co_return 0;
         }
@@ -94,23 +117,64 @@ net::task<std::size_t> transfer::take(std::size_t most) {
     co_return static_cast<std::size_t>(n);
 }
 
-// Takes `n` permits, or fewer if the burst became lower meanwhile. Returns false if the transfer was stopped.
+std::size_t transfer::take_at_once(std::size_t most) {
+    auto n = want(most);
+    for (auto& s : shares_) {
+        if (!s.delays())
+            continue;
+        net::error_code ec;
+        do {
+            if (!ask(s, n, ec)) {
+                settle(0);
+                return 0;
+            }
+        } while (!stands(s, ec, n));
+    }
+    return static_cast<std::size_t>(n);
+}
+
+// Returns the number of the next bytes, of `most`, for which it takes permits.
+weir::amount transfer::want(std::size_t most) noexcept {
+    for (auto const& s : shares_)
+        s.of->want(s.at.key);
+    wants_ = true;
+    auto n = static_cast<weir::amount>(
+        std::min<std::size_t>(most, std::numeric_limits<std::int32_t>::max()));
+    for (auto const& s : shares_)
+        if (s.delays())
+            n = std::min(n, s.portion());
+    return n;
+}
+
+// Asks for `n` permits. Returns false if the limit cannot decide now.
+bool transfer::ask(share& s, weir::amount n, net::error_code& ec) {
+    s.at.cost = n;
+    s.permit = s.of->limiter()->enter_at_once(anyone, s.at, ec);
+    return s.permit || ec;
+}
+
+// Whether a decision stands. Otherwise the burst became lower meanwhile, and so does `n`.
+bool transfer::stands(share const& s, net::error_code ec, weir::amount& n) {
+    // A limit that was closed limits nothing.
+    if (s.permit || ec != weir::errc::exceeds_capacity || n == 1)
+        return true;
+    n = std::min(n / 2, s.portion());
+    return false;
+}
+
+// Takes `n` permits, or fewer. Returns false if the transfer was stopped.
 net::task<bool> transfer::take_of(share& s, weir::amount& n) {
     for (;;) {
-        s.at.cost = n;
         net::error_code ec;
-        s.permit = s.of->limiter()->enter_at_once(who_, s.at, ec);
-        if (!s.permit && !ec) {
+        if (!ask(s, n, ec)) {
             co_await wait(s);
             ec = turn_->ec;
             s.permit = std::move(turn_->permit);
         }
         if (stopped_)
             co_return false;
-        // A limit that was closed limits nothing.
-        if (s.permit || ec != weir::errc::exceeds_capacity || n == 1)
+        if (stands(s, ec, n))
             co_return true;
-        n = std::min(n / 2, s.of->quantum(s.at.key));
     }
 }
 
@@ -120,7 +184,7 @@ net::task<> transfer::wait(share const& s) {
         turn_ = std::make_shared<turn<weir::permit>>(ex);
     turn_->came = false;
     waits_ = true;
-    s.of->limiter()->async_enter(who_, s.at, weir::forever, on_turn<weir::permit>(turn_, ex));
+    s.of->limiter()->async_enter(anyone, s.at, weir::forever, on_turn<weir::permit>(turn_, ex));
     while (!turn_->came) {
         turn_->pause.expires_after(std::chrono::hours(1));  // the decision ends it
         co_await turn_->pause.async_wait(net::as_values);
@@ -134,8 +198,11 @@ void transfer::settle(std::size_t n) noexcept {
         if (bytes < s.permit.count())
             s.permit.split(s.permit.count() - bytes).refund();
         s.permit.leave();
-        if (n > 0)
+        if (n > 0) {
             s.of->pass(n);
+            if (s.of->is_dry() && !s.at.is_unlimited)
+                s.of->pass_dry(s.at, bytes, s.rate());
+        }
         if (wants_)
             s.of->want_no_more(s.at.key);
     }

@@ -41,18 +41,14 @@ weir::amount cost_of(handshake how, weir::amount full) noexcept {
     return is_complete(how) ? full : std::min(2 * full, weir::max_amount);
 }
 
-// Whether the first byte is the first letter of a method of HTTP, with which no client of TLS begins. Precondition: there
-// is input.
-net::task<bool> begins_as_text(net::connection& client) {
-    char first = 0;
-    auto const [ec, n] = co_await client.peek({&first, 1});
-    co_return !ec && first >= 'A' && first <= 'Z';
+// Whether a byte is the first letter of a method of HTTP, with which no client of TLS begins.
+constexpr bool begins_text(char first) noexcept {
+    return first >= 'A' && first <= 'Z';
 }
 
-net::task<handshake> shake_hands(net::connection& client, tls_listener const& by,
+net::task<handshake> shake_hands(net::connection& client, char first, tls_listener const& by,
                                  net::clock::duration limit) {
-    bool const is_text = co_await begins_as_text(client);
-    if (is_text)
+    if (begins_text(first))
         co_return handshake::not_tls;
     auto const make = [&](int descriptor) { return by.certificates->accept(descriptor); };
     net::time_limit const until(client, net::direction::reading, limit);
@@ -66,7 +62,23 @@ net::task<handshake> shake_hands(net::connection& client, tls_listener const& by
 
 }  // namespace
 
-net::task<handshake> encrypt(net::connection& client, tls_listener const& by,
+// The operation reads before it waits, and again after each wakeup. A wait for readiness alone would take one of these
+// system calls more, and may end before the byte can be read.
+net::task<std::optional<char>> first_byte_of(net::connection& client, net::clock::duration limit) {
+    net::time_limit const until(client, net::direction::reading, limit);
+    char first = 0;
+    client.set_idle(true);
+    auto const [ec, n] = co_await client.peek({&first, 1});
+    client.set_idle(false);
+    if (!ec)
+        co_return first;
+    // A client whose byte arrived before the shutdown is served.
+    bool const stopped =
+        ec == asio::error::operation_aborted && !client.expired(net::direction::reading);
+    co_return stopped ? client.next_byte() : std::nullopt;
+}
+
+net::task<handshake> encrypt(net::connection& client, char first, tls_listener const& by,
                              boost::asio::ip::address const& peer, net::clock::duration limit,
                              account& accounting) {
     static http::request_head const none;
@@ -75,7 +87,7 @@ net::task<handshake> encrypt(net::connection& client, tls_listener const& by,
         co_await by.limits.enter_in_turn(entered, client);
     auto how = entered.client == net::presence::here ? handshake::limited : handshake::disconnected;
     if (entered.status == 0) {
-        how = co_await shake_hands(client, by, limit);
+        how = co_await shake_hands(client, first, by, limit);
         if (lacks_certificate(how))
             client.stop_encryption();
         by.limits.change_cost(entered, [how](weir::amount cost) { return cost_of(how, cost); });

@@ -48,12 +48,12 @@ enum class progress : std::uint8_t {
     asked,      // sent bytes to the upstream
     heard,      // received bytes from the upstream
     begun,      // sent bytes of the response to the client
-    switched,   // sent status 101: the connections carry another protocol
+    switched,   // sends status 101
     complete,   // sent the whole response
-    tunnelled,  // the other protocol ended
+    tunnelled,  // sent status 101: the connections carry another protocol
 };
 
-/// Whether the connections carry another protocol, or did so until it ended.
+/// Whether the response is a 101.
 [[nodiscard]] constexpr bool has_switched(progress p) noexcept {
     return p == progress::switched || p == progress::tunnelled;
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 namespace proxy {
@@ -41,9 +42,14 @@ listeners::opening::~opening() {
         listener_.close(*acceptor);
 }
 
+void listeners::opening::keep() {
+    for (auto* const acceptor : std::exchange(opened_, {}))
+        listener_.start(*acceptor);
+}
+
 bool listeners::is_open(std::string const& name) const {
     return std::ranges::any_of(all(), [&](auto const& acceptor) {
-        return acceptor.name() == name;
+        return acceptor->name() == name;
     });
 }
 
@@ -79,38 +85,30 @@ void listeners::open(config::listener const& l, opening& o) {
 
 void listeners::follow(config::configuration const& c) {
     std::vector<net::listener::acceptor*> unnamed;
-    for (auto& acceptor : listener_.acceptors()) {
+    for (auto const& acceptor : all()) {
         auto const l = std::ranges::find_if(c.listeners, [&](auto const& one) {
-            return to_string(one.address) == acceptor.name();
+            return to_string(one.address) == acceptor->name();
         });
         if (l == c.listeners.end())
-            unnamed.push_back(&acceptor);
-        else
-            options_[acceptor.name()] = *l;
+            unnamed.push_back(acceptor.get());
         if (l == c.listeners.end() || !l->mode)
             continue;
-        if (auto const ec = acceptor.set_mode(*l->mode))
+        if (auto const ec = acceptor->set_mode(*l->mode))
             tool::say(tool::level::warning,
                       fmt::format("weir-proxy: listen {}: cannot set the mode: {}\n",
-                                  acceptor.name(), ec.message()));
+                                  acceptor->name(), ec.message()));
     }
     for (auto* const acceptor : unnamed)
         listener_.close(*acceptor);
 }
 
-config::listener const& listeners::options_of(net::listener::acceptor const& one) const noexcept {
-    static config::listener const none;
-    auto const found = options_.find(one.name());
-    return found == options_.end() ? none : found->second;
-}
-
 void listeners::check_for_loops(plan_maker const& maker) const {
     for (auto const& to : maker.endpoints())
         for (auto const& acceptor : all())
-            if (net::leads_back(to, acceptor.listens_at()))
+            if (net::leads_back(to, acceptor->listens_at()))
                 throw std::runtime_error(
                     fmt::format("server {} is an address of this proxy ({}): requests would loop",
-                                net::to_string(to), acceptor.name()));
+                                net::to_string(to), acceptor->name()));
 }
 
 }  // namespace proxy

@@ -7,8 +7,6 @@
 #include "tool/systemd.hpp"
 
 #include <cstdint>
-#include <list>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +32,9 @@ public:
         opening(opening&&) noexcept = default;
         ~opening();
 
-        void keep() noexcept { opened_.clear(); }
+        /// Keeps the sockets, and accepts on them if `start` was called. Call it when the threads that serve their
+        /// connections know the new plan.
+        void keep();
 
     private:
         friend class listeners;
@@ -45,18 +45,14 @@ public:
     /// Opens the listeners of `c` that are not open yet. If it cannot open one of them, it opens none and throws
     /// `std::runtime_error`.
     [[nodiscard]] opening open(config::configuration const& c);
-    /// Applies `c`: closes the listeners that it does not name, and sets the options of the others.
+    /// Applies `c`: closes the listeners that it does not name, and sets the modes of the files of the others.
     void follow(config::configuration const& c);
-
-    /// The configuration of a listening socket.
-    [[nodiscard]] config::listener const& options_of(
-        net::listener::acceptor const& one) const noexcept;
 
     /// Throws `std::runtime_error` if a server of the new plan is one of these listeners: a request would return to
     /// this proxy until no connection is left.
     void check_for_loops(plan_maker const& maker) const;
 
-    [[nodiscard]] std::list<net::listener::acceptor> const& all() const noexcept {
+    [[nodiscard]] net::listener::acceptors_list const& all() const noexcept {
         return listener_.acceptors();
     }
     void start(net::listener::handlers h) { listener_.start(std::move(h)); }
@@ -67,7 +63,6 @@ private:
     [[nodiscard]] bool is_open(std::string const& name) const;
 
     net::listener listener_;
-    std::map<std::string, config::listener> options_;  // by name, also of closed sockets
     std::vector<std::pair<std::string, int>> inherited_ =
         tool::inherited_sockets();  // those without a listener yet
 };

@@ -102,7 +102,8 @@ std::string bandwidths_in_use(config::configuration const& c) {
     std::set<std::string_view> names;
     for (auto const& r : c.routes)
         names.insert(r.bandwidths.begin(), r.bandwidths.end());
-    for (auto const& l : c.listeners)
+    for (auto const& l : c.listeners) {
+        names.insert(l.bandwidths.begin(), l.bandwidths.end());
         if (l.tcp) {
             auto const add = [&](auto const& to) {
                 names.insert(to.bandwidths.begin(), to.bandwidths.end());
@@ -110,6 +111,7 @@ std::string bandwidths_in_use(config::configuration const& c) {
             add(*l.tcp);
             std::ranges::for_each(l.tcp->routes, add);
         }
+    }
     std::string out;
     for (auto const& l : c.bandwidths)
         if (names.contains(l.name))
@@ -177,7 +179,7 @@ std::string url_of(net::listener::acceptor const& acceptor, char const* scheme) 
 std::string greeting(server const& proxy, config::configuration const& c, bool demo) {
     std::vector<std::string> from;
     for (auto const& acceptor : proxy.acceptors())
-        from.push_back(url_of(acceptor, scheme_of(acceptor, proxy, c)));
+        from.push_back(url_of(*acceptor, scheme_of(*acceptor, proxy, c)));
     std::vector<std::string> to;
     for (auto const& u : c.upstreams)
         for (auto const& s : u.servers)

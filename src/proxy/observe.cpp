@@ -86,9 +86,11 @@ admin::bandwidth_state state_of(byte_limit const& b, std::string direction) {
     admin::bandwidth_state out;
     out.name = c.name;
     out.direction = std::move(direction);
-    out.rate = to_string(b.rate());
+    out.rate = b.rate() ? to_string(*b.rate()) : std::string(config::unlimited);
     out.key = key_of(c);
+    out.dry_run = b.is_dry();
     out.bytes = b.passed();
+    out.late = b.late();
     out.waited = stats.waited_total + stats.rejected_waited_total;
     out.waiting = stats.waiting;
     if (auto const keys = l.keys()) {

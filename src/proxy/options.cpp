@@ -59,7 +59,8 @@ A configuration file can set all options and more:
 
   weir-proxy --config weir.toml
 
-Several proxies, each with the same --rate, can share it through a Redis, MySQL or MariaDB server:
+Several proxies, each with the same --rate, can share it through a store: a Redis, MySQL,
+MariaDB or PostgreSQL server:
 
   weir-proxy --upstream 127.0.0.1:9000 --rate 100/1s --store redis://10.0.0.5)";
 
@@ -72,9 +73,10 @@ from 1 to 1000; --seats "adaptive 4..200" sets other bounds.
 Pass a --store URL with a password in the environment variable WEIR_STORE: command lines are
 visible to other users. URLs: redis://user:password@host:port/database, rediss:// with TLS,
 redis+sentinel://host,host/name with Sentinels, rediss+sentinel:// with both, unix:/socket,
-mysql://user:password@host:port/database, mysql://user@/database?socket=/path; the mysql URLs also
-take tls=required and authorities=FILE, and the URLs with TLS authorities=FILE, certificate=FILE
-with key=FILE, and insecure. While the store is unavailable, --on-failure closed rejects
+mysql://user:password@host:port/database, mysql://user@/database?socket=/path,
+postgresql://user:password@host:port/database as libpq takes it; the mysql URLs also take
+tls=required and authorities=FILE, and the URLs with TLS authorities=FILE, certificate=FILE with
+key=FILE, and insecure. While the store is unavailable, --on-failure closed rejects
 requests with 503, open applies no limit, and `local 0.25` grants a quarter of the rate in this
 proxy.
 TIME is a whole number and a unit: ns, us, ms, s, min or h.

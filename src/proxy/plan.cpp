@@ -82,6 +82,15 @@ route_bandwidth bandwidth_of(plan const& p, std::vector<std::string> const& name
     return bandwidth;
 }
 
+std::vector<config::key_part> keys_of(plan const& p, std::vector<std::string> const& bandwidths) {
+    std::vector<config::key_part> keys;
+    for (auto const& name : bandwidths) {
+        auto const& key = bandwidth_named(p, name).configuration.key;
+        keys.insert(keys.end(), key.begin(), key.end());
+    }
+    return keys;
+}
+
 }  // namespace
 
 tcp_service const* plan::service_of(std::string_view listener) const noexcept {
@@ -172,23 +181,24 @@ bandwidth_limit const* plan_maker::bandwidth_before(std::string const& name) con
 void plan_maker::find_bandwidths() {
     for (auto const& c : configuration_.bandwidths) {
         auto const* const old = bandwidth_before(c.name);
-        auto const find = [&](std::optional<config::byte_rate> const& rate, auto direction) {
-            auto const same = old ? old->*direction : nullptr;
-            if (!rate || (same && same->can_become(c)))
-                return rate ? same : nullptr;
-            return std::make_shared<byte_limit>(executor_, c, *rate);
+        auto const find = [&](config::direction d, auto known) -> std::shared_ptr<byte_limit> {
+            if (!config::has_rate(c, d))
+                return nullptr;
+            auto same = old ? old->*known : nullptr;
+            return same && same->can_become(c) ? same
+                                               : std::make_shared<byte_limit>(executor_, c, d);
         };
-        bandwidths_.push_back({c, find(c.bandwidth->up, &bandwidth_limit::up),
-                               find(c.bandwidth->down, &bandwidth_limit::down)});
+        bandwidths_.push_back({c, find(&config::bandwidth::up, &bandwidth_limit::up),
+                               find(&config::bandwidth::down, &bandwidth_limit::down)});
     }
 }
 
 void plan_maker::apply_bandwidths() const {
     for (auto const& b : bandwidths_) {
         if (b.up)
-            b.up->configure(b.configuration, *b.configuration.bandwidth->up);
+            b.up->configure(b.configuration);
         if (b.down)
-            b.down->configure(b.configuration, *b.configuration.bandwidth->down);
+            b.down->configure(b.configuration);
     }
     if (!before_)
         return;
@@ -223,7 +233,8 @@ std::shared_ptr<plan const> plan_maker::make() {
               .upstreams = {},
               .routes = routes({}),
               .services = {},
-              .tls_listeners = {},
+              .listeners = {},
+              .listener_bandwidths = {},
               .responses = {},
               .dismissed = {}};
     for (auto const& m : moved_)
@@ -246,14 +257,7 @@ std::shared_ptr<plan const> plan_maker::make() {
         all.push_back(make_route_of(made, r));
     made.routes = routes(std::move(all));
     for (auto const& l : configuration_.listeners)
-        if (auto certificates = certificates_.of(to_string(l.address))) {
-            std::vector<std::shared_ptr<limit>> limits;
-            for (auto const& name : l.handshake_limits)
-                limits.push_back(find_name(made.limits, name));
-            made.tls_listeners.emplace(
-                to_string(l.address),
-                std::make_shared<tls_listener const>(std::move(certificates), gate(limits)));
-        }
+        add_listener(made, l);
     for (auto const& l : configuration_.listeners)
         if (l.tcp)
             made.services.push_back(make_service_of(made, l));
@@ -313,13 +317,9 @@ std::shared_ptr<response_counter> plan_maker::response_counter_of(plan::response
 route plan_maker::make_route_of(plan& made, config::route const& c) const {
     auto const to = c.respond ? nullptr : find_name(made.upstreams, c.upstream);
     auto const limits = limits_of(made, c.limits, to.get());
-    std::vector<config::key_part> keys;
+    auto keys = keys_of(made, c.bandwidths);
     for (auto const& l : limits)
         keys.insert(keys.end(), l->configuration().key.begin(), l->configuration().key.end());
-    for (auto const& name : c.bandwidths) {
-        auto const& key = bandwidth_named(made, name).configuration.key;
-        keys.insert(keys.end(), key.begin(), key.end());
-    }
     auto bandwidth = bandwidth_of(made, c.bandwidths);
     gate entrance(limits, c.costs);
     rate_header_writer const headers(entrance.limits(), configuration_.ratelimit_headers);
@@ -343,6 +343,15 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
             http::count_segments(c.path)};
 }
 
+void plan_maker::add_listener(plan& made, config::listener const& l) const {
+    auto const name = to_string(l.address);
+    made.listeners.emplace(name, plan::listening{l, make_security_of(made, l)});
+    if (!l.bandwidths.empty())
+        made.listener_bandwidths.emplace(
+            name, plan::listener_bandwidth{
+                      bandwidth_of(made, l.bandwidths), keys_of(made, l.bandwidths)});
+}
+
 // A reload keeps the counters of a listener and of its routes.
 tcp_route plan_maker::make_tcp_route_of(plan const& made, tcp_service const* before,
                                         std::string const& sni, config::tcp_route const& c) const {
@@ -360,12 +369,23 @@ tcp_route plan_maker::make_tcp_route_of(plan const& made, tcp_service const* bef
             counts ? counts : std::make_shared<tcp_counter>()};
 }
 
+std::shared_ptr<tls_listener const> plan_maker::make_security_of(plan const& made,
+                                                                 config::listener const& l) const {
+    auto certificates = certificates_.of(to_string(l.address));
+    if (!certificates)
+        return nullptr;
+    std::vector<std::shared_ptr<limit>> limits;
+    for (auto const& name : l.handshake_limits)
+        limits.push_back(find_name(made.limits, name));
+    return std::make_shared<tls_listener const>(std::move(certificates), gate(limits));
+}
+
 tcp_service plan_maker::make_service_of(plan const& made, config::listener const& l) const {
     auto const& c = *l.tcp;
     auto const name = to_string(l.address);
     auto const* const old = before_ ? before_->service_of(name) : nullptr;
     tcp_service service{name, c, {}};
-    service.security = made.security_of(name);
+    service.security = made.listeners.at(name).security;
     for (auto route : c.routes) {
         // The limits of all connections are common to more of them, so they come last.
         route.limits.insert(route.limits.end(), c.limits.begin(), c.limits.end());

@@ -40,13 +40,28 @@ struct plan {
     std::vector<std::shared_ptr<upstream>> upstreams;
     proxy::routes routes;
     std::vector<tcp_service> services;  // in the order of their listeners
-    std::map<std::string, std::shared_ptr<tls_listener const>> tls_listeners;  // by name
 
-    /// Null for a listener without TLS.
-    [[nodiscard]] std::shared_ptr<tls_listener const> security_of(
-        std::string const& listener) const {
-        auto const found = tls_listeners.find(listener);
-        return found == tls_listeners.end() ? nullptr : found->second;
+    /// A listener, for its connections.
+    struct listening {
+        config::listener options;
+        std::shared_ptr<tls_listener const> security;  // null without TLS
+    };
+    std::map<std::string, listening> listeners;  // by name
+
+    /// The limits of the bytes of a listener's requests.
+    struct listener_bandwidth {
+        route_bandwidth bandwidth;
+        std::vector<config::key_part> keys;
+    };
+    std::map<std::string, listener_bandwidth> listener_bandwidths;  // by name; only with limits
+
+    /// Null without limits. `listener` may be null.
+    [[nodiscard]] listener_bandwidth const* bandwidth_of(
+        std::shared_ptr<std::string const> const& listener) const {
+        if (!listener || listener_bandwidths.empty())
+            return nullptr;
+        auto const found = listener_bandwidths.find(*listener);
+        return found == listener_bandwidths.end() ? nullptr : &found->second;
     }
 
     /// The counters of responses, by the names of routes. Routes of one name share a counter.
@@ -101,6 +116,9 @@ private:
     [[nodiscard]] std::vector<plan::dismissed_server> dismiss_servers() const;
     [[nodiscard]] std::shared_ptr<upstream> make_upstream_of(std::size_t i) const;
     [[nodiscard]] route make_route_of(plan& made, config::route const& c) const;
+    [[nodiscard]] std::shared_ptr<tls_listener const> make_security_of(
+        plan const& made, config::listener const& l) const;
+    void add_listener(plan& made, config::listener const& l) const;
     [[nodiscard]] tcp_service make_service_of(plan const& made, config::listener const& l) const;
     [[nodiscard]] tcp_route make_tcp_route_of(plan const& made, tcp_service const* before,
                                               std::string const& sni,

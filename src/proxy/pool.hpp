@@ -39,10 +39,8 @@ public:
         free_.reserve(kept);
     }
 
-    /// Whether more than `kept` objects are in use, not counting `apart` of them.
-    [[nodiscard]] bool crowded(std::size_t apart = 0) const noexcept {
-        return in_use_ > kept + apart;
-    }
+    /// Whether more than `kept` objects are in use.
+    [[nodiscard]] bool crowded() const noexcept { return in_use_ > kept; }
 
     [[nodiscard]] handle take() {
         ++in_use_;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace proxy {
@@ -38,6 +39,22 @@ struct record {
     std::string_view line = {};  // the request line; only with an access log
     // Of `client`, if it is not the peer; only with an access log, or if header changes of the route have variables.
     std::string_view client_name = {};
+};
+
+/// A copy of a record that owns its texts.
+struct lasting_record : record {
+    explicit lasting_record(record const& r)
+        : record(r), texts(std::string(r.id).append(r.line).append(r.client_name)) {
+        std::string_view rest = texts;
+        for (auto* const one : {&id, &line, &client_name}) {
+            auto const n = one->size();
+            *one = rest.substr(0, n);
+            rest.remove_prefix(n);
+        }
+    }
+    lasting_record(lasting_record const&) = delete;
+
+    std::string const texts;
 };
 
 }  // namespace proxy

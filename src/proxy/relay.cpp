@@ -27,8 +27,8 @@ config::timeouts limits_of(plan const& p, route const& r) {
 
 }  // namespace
 
-relay::relay(shared const& s, plan const& p, route const& r, side client, exchange& x,
-             body_clock& clock, entry& entered, std::string_view upgrade)
+relay::relay(shared const& s, plan const& p, route const& r, route_bandwidth const* of_listener,
+             side client, exchange& x, body_clock& clock, entry& entered, std::string_view upgrade)
     : shared_(s),
       configuration_(p.configuration),
       route_(r),
@@ -38,8 +38,9 @@ relay::relay(shared const& s, plan const& p, route const& r, side client, exchan
       clock_(clock),
       entered_(entered),
       upgrade_(upgrade),
-      up_(transfer::start(r.bandwidth.up, entered.who)),
-      down_(transfer::start(r.bandwidth.down, entered.who)) {}
+      up_(transfer::start({r.bandwidth.up, of_listener ? &of_listener->up : nullptr}, entered.who)),
+      down_(transfer::start({r.bandwidth.down, of_listener ? &of_listener->down : nullptr},
+                            entered.who)) {}
 
 net::task<relayed> relay::run(std::string_view peer, bool is_trusted) {
     auto const& path = route_.configuration.upstream_path;

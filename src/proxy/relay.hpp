@@ -14,7 +14,9 @@
 #include "reading.hpp"
 #include "routes.hpp"
 #include "side.hpp"
+#include "tunnel.hpp"
 #include "upstream.hpp"
+#include "workspace.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -32,6 +34,7 @@ public:
     /// The objects that the relays of one thread share, and which must outlive them.
     struct shared {
         net::watchdog& dog;
+        workspaces& spaces;
         upstream_pool& upstreams;
         proxy::date& date;
         counter& tunnels;
@@ -39,15 +42,19 @@ public:
             draining;  // the proxy is shutting down: each response is the last of its connection
     };
 
-    /// `clock` limits the time of the rest of the body. `upgrade` is the protocol that the upstream is asked to switch
-    /// to; empty without one.
-    relay(shared const& s, plan const& p, route const& r, side client, exchange& x,
-          body_clock& clock, entry& entered, std::string_view upgrade);
+    /// `of_listener`, if it is not null, limits the bytes in addition to the route. `clock` limits the time of the rest
+    /// of the body. `upgrade` is the protocol that the upstream is asked to switch to; empty without one.
+    relay(shared const& s, plan const& p, route const& r, route_bandwidth const* of_listener,
+          side client, exchange& x, body_clock& clock, entry& entered, std::string_view upgrade);
 
     /// Completes when the response was sent or cannot be sent. On a failure before the first byte of a response, the
     /// caller must send one: `relayed::said`. `peer` is the other end of the client's connection; the proxy may trust
     /// it to state the protocol and the host of the request.
     net::task<relayed> run(std::string_view peer, bool is_trusted);
+
+    /// The tunnel after a response 101, with the bytes that were read before. It does not use the exchange. Destroy the
+    /// relay after it.
+    [[nodiscard]] std::shared_ptr<tunnel> tunnel_through();
 
 private:
     static constexpr net::clock::duration no_time_limit = std::chrono::hours(24 * 365);

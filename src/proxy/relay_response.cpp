@@ -2,9 +2,10 @@
 #include "http/compose.hpp"
 #include "relay.hpp"
 #include "tool/text.hpp"
-#include "tunnel.hpp"
 
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace proxy {
 
@@ -178,21 +179,24 @@ net::task<> relay::switch_protocols() {
                          x_.rate_headers);
     x_.back.consume(x_.answer.size);
     reached_ = progress::switched;
-    auto const server = at_.server().shared_from_this();
     if (how.seats == config::seats_of_upgrade::handshake)
         free_seats();
     http::gather const head{x_.out};
     if (co_await send_to_client(head))
         co_return give_up(failure::client_gone);
-    tunnel through(shared_.dog, client_, {*upstream_, x_.back},
-                   {.idle = how.idle, .leaves = server->leaves(), .drain = configuration_.drain},
-                   {.up = up_.get(), .down = down_.get()});
-    {
-        counted const one(shared_.tunnels);
-        co_await through.run();
-    }
-    x_.record.bytes += through.sent();
     reached_ = progress::tunnelled;
+}
+
+std::shared_ptr<tunnel> relay::tunnel_through() {
+    auto& spaces = shared_.spaces;
+    tunnel::limits const limits{.idle = route_.configuration.upgrade.idle,
+                                .leaves = server_->leaves(),
+                                .drain = configuration_.drain};
+    tunnel::side client{client_.connection, spaces.take_buffer(client_.received.text())};
+    tunnel::side upstream{*upstream_, spaces.take_buffer(x_.back.text())};
+    return std::make_shared<tunnel>(
+        spaces, shared_.dog, std::move(client), std::move(upstream), limits,
+        tunnel::transfers{.up = up_.get(), .down = down_.get()});
 }
 
 // Frees the connection's place at the server first, because the request that gets the permit needs it. Rates keep

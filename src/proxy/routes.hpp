@@ -20,7 +20,7 @@
 
 namespace proxy {
 
-/// The limits of the bytes of requests and responses.
+/// The limits of the bytes of requests and responses, of a route or a listener.
 struct route_bandwidth {
     byte_limits up;
     byte_limits down;

@@ -1,10 +1,7 @@
 #include "server.hpp"
 
 #include "encryption.hpp"
-#include "net/resolve.hpp"
 #include "prepare.hpp"
-#include "session.hpp"
-#include "tcp_session.hpp"
 #include "tool/trouble.hpp"
 
 #include <boost/asio/post.hpp>
@@ -31,20 +28,6 @@ void warn_of(plan const& p) {
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
 }
 
-// The target costs a system call, so it is found only if the servers get it.
-std::optional<net::connection_ends> ends_of(net::stream_socket& socket,
-                                            std::optional<net::tcp::endpoint> const& client,
-                                            tcp_service const& to) {
-    if (!client)
-        return std::nullopt;
-    net::connection_ends ends{*client, {}};
-    net::error_code ec;
-    if (to.introduces())
-        if (auto const target = net::tcp_endpoint(socket.local_endpoint(ec)); target && !ec)
-            ends.target = *target;
-    return ends;
-}
-
 }  // namespace
 
 server::server(config::configuration const& c, reloader::reader again)
@@ -61,7 +44,6 @@ server::server(config::configuration const& c, reloader::reader again)
     plan_ = maker.make();
     opening.keep();
     warn_of(*plan_);
-    listeners_.follow(c);
     note_limits();
     state_.restore(*plan_);
     open_log(c.access_log);
@@ -79,9 +61,10 @@ server::server(config::configuration const& c, reloader::reader again)
     view_->open(c.admin, shares_.admin);
 }
 
-// Rejects waiting requests while the threads that run their handlers still exist.
+// Closes the listeners, and rejects waiting requests, while the threads that run their handlers still exist.
 server::~server() {
     reloader_.join();
+    listeners_.close();
     for (auto const& one : limits_)
         if (auto const l = one.lock())
             l->close();
@@ -110,7 +93,7 @@ void server::note_limits() {
 void server::run() {
     threads_.run([this] { context_.stop(); });
     listen_to_signals();
-    probe_upstreams(context_, *plan_);
+    probe_upstreams(context_, dog_, *plan_);
     names_.emplace(context_, *plan_);
     checks_.emplace(context_, dog_, plan_);
     // Clients wait at most 1 s for the stores.
@@ -134,41 +117,13 @@ void server::let_clients_in() {
         return;
     phase_ = phase::serving;
     listeners_.start(
-        {.next_context = [this]() -> asio::io_context& { return threads_.next().context(); },
-         .accepted =
-             [this](auto socket, auto const& from, auto admission, auto const& by) {
-                 start_session(std::move(socket), from, std::move(admission), by);
-             },
-         .trouble = [this](std::string const& what) { view_->warn("weir-proxy: " + what); }});
-}
-
-void server::start_session(net::stream_socket socket, net::endpoint const& from,
-                           net::listener::admission a, net::listener::acceptor const& by) {
-    auto& w = threads_.next();
-    threads_.advance();
-    auto const tcp = net::tcp_endpoint(from);
-    auto const peer = tcp ? tcp->address() : asio::ip::address();
-    auto const& l = listeners_.options_of(by);
-    if (auto const* const to = plan_->service_of(by.name())) {
-        tcp_session::service service{plan_, to};
-        auto const ends = ends_of(socket, tcp, *to);
-        asio::post(w.context(), [&w, ends, service = std::move(service), s = std::move(socket),
-                                 a = std::move(a), awaits_balancer = l.proxy_protocol]() mutable {
-            tcp_session::start(std::make_unique<tcp_session>(
-                w.for_sessions(), std::move(service), std::move(s), ends, std::move(a),
-                awaits_balancer));
-        });
-        return;
-    }
-    session::role const role{.awaits_balancer = l.proxy_protocol,
-                             .check = l.check,
-                             .https_port = l.https_port,
-                             .security = plan_->security_of(by.name())};
-    // The socket and the session belong to the thread that serves them.
-    asio::post(w.context(), [&w, peer, role, s = std::move(socket), a = std::move(a)]() mutable {
-        session::start(
-            std::make_unique<session>(w.for_sessions(), std::move(s), peer, std::move(a), role));
-    });
+        {.accepts = threads_.accepting(),
+         .next_context = [this]() -> asio::io_context& { return threads_.next().context(); },
+         .accepted = [this](net::arrival a) { threads_.serve(std::move(a)); },
+         .trouble =
+             [this](std::string const& what) {
+                 asio::post(context_, [this, what] { view_->warn("weir-proxy: " + what); });
+             }});
 }
 
 void server::listen_to_signals() {
@@ -198,10 +153,11 @@ void server::apply(plan_maker& maker) {
     auto opening = listeners_.open(c);
     listeners_.check_for_loops(maker);
     plan_ = maker.make();
-    opening.keep();
-    threads_.on_each([p = plan_](worker& w) { w.use(p); });
-    tool::set_level(c.log_level);
     listeners_.follow(c);
+    threads_.on_each([p = plan_](worker& w) { w.use(p); });
+    // Last: no thread gets a connection of a listener that its plan does not name.
+    opening.keep();
+    tool::set_level(c.log_level);
     warn_of(*plan_);
     note_limits();
     names_.emplace(context_, *plan_);

@@ -17,7 +17,6 @@
 
 #include <boost/asio/signal_set.hpp>
 
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +27,7 @@ namespace proxy {
 namespace asio = boost::asio;
 
 /// The proxy. One thread accepts connections and assigns them to the serving threads in rotation. It also handles
-/// signals and the shutdown.
+/// signals and the shutdown. A single serving thread accepts its connections itself.
 ///
 /// The kernel's distribution of connections (SO_REUSEPORT) uses a hash, and leaves threads idle.
 class server {
@@ -39,7 +38,7 @@ public:
     explicit server(config::configuration const& c, reloader::reader again = nullptr);
     ~server();
 
-    [[nodiscard]] std::list<net::listener::acceptor> const& acceptors() const {
+    [[nodiscard]] net::listener::acceptors_list const& acceptors() const {
         return listeners_.all();
     }
     /// Whether clients use TLS at this listener.
@@ -61,8 +60,6 @@ private:
     void open_log(std::string const& path);
     void note_limits();
     void let_clients_in();
-    void start_session(net::stream_socket socket, net::endpoint const& from,
-                       net::listener::admission a, net::listener::acceptor const& by);
     void apply(plan_maker& maker);
     void listen_to_signals();
     void reload();
@@ -70,7 +67,7 @@ private:
     void abort();
 
     file_shares shares_;
-    asio::io_context context_{1};  // of the listeners and the limits, on the caller's thread
+    asio::io_context context_{1};  // of the limits, on the caller's thread
     net::watchdog dog_{context_};
     proxy::listeners listeners_;
     std::optional<tool::log_file> log_;

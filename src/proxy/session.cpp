@@ -41,42 +41,46 @@ session::session(shared const& s, net::stream_socket socket, boost::asio::ip::ad
       client_(std::move(socket), s.for_relays.dog),
       open_(s.accounting.opens()),
       peer_(from),
-      role_(as),
-      name_(name_of(from)) {}
+      role_(as) {}
 
 // ---- The connection
 
 void session::start(std::unique_ptr<session> self) {
-    self->client_.no_delay();
     sleep(std::move(self));
 }
 
-// Waits until the next request begins. This is not a coroutine: most connections are idle most of the time, and this
-// way they need no coroutine frame meanwhile.
+// Waits until the next request begins, or the handshake of TLS. Between requests this is not a coroutine: most
+// connections are idle most of the time, and this way they need no coroutine frame meanwhile.
 void session::sleep(std::unique_ptr<session> self) {
     auto& me = *self;
     // A request that arrived before the shutdown is served.
     if (me.draining() && !me.client_.has_input())
         return;
+    auto& context = me.shared_.context;
+    if (me.awaits_handshake())
+        return asio::co_spawn(context, wake(std::move(self)), asio::detached);
     auto const limit = me.fresh_ ? me.limits().header : me.limits().idle;
     me.fresh_ = false;
     me.asleep_.emplace(me.client_, net::direction::reading, limit);
     me.client_.set_idle(true);
-    me.client_.when_readable([self = std::move(self)](net::error_code ec) mutable {
+    auto then = [&context, self = std::move(self)](net::error_code ec) mutable {
         self->client_.set_idle(false);
         self->asleep_.reset();
         if (ec && !(self->draining() && self->client_.has_input()))
             return;
-        auto& context = self->shared_.context;
         asio::co_spawn(context, wake(std::move(self)), asio::detached);
-    });
+    };
+    me.client_.wait(net::stream_socket::wait_read, std::move(then));
 }
 
 net::task<> session::wake(std::unique_ptr<session> self) {
     auto after = next::close;
-    if (self->role_.security && !self->role_.awaits_balancer)
+    if (self->awaits_handshake())
         after = co_await self->encrypt();
     else
+        after = co_await self->serve_all();
+    // Many clients send their request with the last message of the handshake.
+    if (after == next::request && self->client_.holds_input())
         after = co_await self->serve_all();
     if (after == next::request)
         sleep(std::move(self));
@@ -96,10 +100,11 @@ net::task<> session::end() {
 
 net::task<next> session::encrypt() {
     auto const by = std::exchange(role_.security, nullptr);
-    if (!client_.has_input())  // such as the check of a load balancer
+    auto const first = co_await first_byte_of(client_, limits().header);
+    if (!first)
         co_return next::close;
-    auto const how =
-        co_await proxy::encrypt(client_, *by, peer_, limits().handshake, shared_.accounting);
+    auto const how = co_await proxy::encrypt(
+        client_, *first, *by, peer_, limits().handshake, shared_.accounting);
     certificates_ = by->certificates;
     lacks_tls_ = how == handshake::not_tls && !client_.encryption();
     fresh_ = true;
@@ -113,23 +118,32 @@ net::task<next> session::encrypt() {
 
 // Serves requests until the connection ends or the next request does not arrive soon.
 net::task<next> session::serve_all() {
-    auto const w = shared_.spaces.take();
-    auto& in = w->in;
-    in.clear();
+    auto w = shared_.spaces.take();
+    w->in.clear();
     if (role_.awaits_balancer) {
-        side const from{client_, in};
+        side const from{client_, w->in};
         if (!co_await be_introduced(from))
             co_return next::close;
         fresh_ = true;
-        if (in.empty())
+        if (w->in.empty())
             co_return next::request;
+    } else {
+        // The completion of an asynchronous read would be queued, and the thread would ask the kernel for events first.
+        net::error_code ec;
+        w->in.commit(client_.receive_now(w->in.room(), ec));
+        if (ec && ec != asio::error::would_block)
+            co_return next::close;
     }
-    for (bool more = true; more;) {
-        auto const after = co_await serve(*w);
+    if (name_.empty())
+        name_ = name_of(peer_);
+    for (auto then = soon::request; then == soon::request;) {
+        auto const after = co_await serve(w);
         if (after != next::request)
-            co_return close_as(after, in);
-        if (in.empty())
-            more = co_await goes_on_soon(in);
+            co_return w ? close_as(after, w->in) : after;
+        if (w->in.empty())
+            then = co_await what_comes_soon(w->in);
+        if (then == soon::end)
+            co_return next::close;
     }
     co_return next::request;
 }
@@ -143,29 +157,29 @@ net::task<bool> session::be_introduced(side from) {
     if (!found)
         co_return false;
     role_.awaits_balancer = false;
-    if (found->ends) {
+    if (found->ends)
         peer_ = found->ends->client.address();
-        name_ = name_of(peer_);
-    }
     co_return true;
 }
 
 // Most clients that send another request send it immediately. It is read into the buffer that is still there. That
 // saves the system call of a wait without a buffer.
-net::task<bool> session::goes_on_soon(http::buffer& in) {
+net::task<session::soon> session::what_comes_soon(http::buffer& in) {
     if (draining() || shared_.spaces.crowded())
-        co_return false;
+        co_return soon::nothing;
     // Other work comes first: an immediate read would be a system call without a result.
     co_await asio::post(shared_.context, asio::deferred);
     if (draining())
-        co_return false;
+        co_return soon::nothing;
     net::time_limit const limit(client_, net::direction::reading, net::watchdog::round);
     client_.set_idle(true);
     auto const [ec, n] = co_await client_.receive(in.room());
     client_.set_idle(false);
     client_.forgive(net::direction::reading);
     in.commit(n);
-    co_return !ec;
+    if (!ec)
+        co_return soon::request;
+    co_return ec == asio::error::operation_aborted ? soon::nothing : soon::end;
 }
 
 // An immediate close would lose the response if the client sent bytes that were not read.
@@ -177,15 +191,15 @@ next session::close_as(next wanted, http::buffer const& in) {
 
 // ---- One request
 
-net::task<next> session::serve(workspace& w) {
-    auto& x = w.current;
+net::task<next> session::serve(workspaces::handle& w) {
+    auto& x = w->current;
     auto& accounting = shared_.accounting;
     accounting.expects(x);
     if (auto const* const c = client_.encryption())
         x.record.encryption = c->agreed();
-    side const from{client_, w.in};
+    side const from{client_, w->in};
     head_search head;
-    auto wrong = head.look(w.in);
+    auto wrong = head.look(w->in);
     if (!wrong && !head.found())
         wrong = co_await receive_head(from, head, limits().header);
     if (wrong && wrong.status == 0)
@@ -193,9 +207,9 @@ net::task<next> session::serve(workspace& w) {
 
     auto const active = accounting.serves();
     auto const plan = shared_.plan;
-    auto const text = head.text(w.in);
+    auto const text = head.text(w->in);
     if (!wrong)
-        wrong = understand(w.in, text, plan->configuration.clients, x.request);
+        wrong = understand(w->in, text, plan->configuration.clients, x.request);
     if (wrong) {
         forget(x);
     } else {
@@ -211,22 +225,27 @@ net::task<next> session::serve(workspace& w) {
     }
     auto const* const to = x.record.to;
     if (role_.https_port && !wrong)
-        co_return co_await redirect(w, *plan);
+        co_return co_await redirect(*w, *plan);
     if (to && !wrong)
         wrong = fault_of_keys(to->keys, info_of(x, peer_));
+    if (auto const* const at = plan->bandwidth_of(role_.listener); at && to && to->to && !wrong)
+        wrong = fault_of_keys(at->keys, info_of(x, peer_));
     auto const what = decide(wrong, x.request.head, to ? &to->configuration : nullptr);
     auto end = conclude(what, x.request.head, x.request.body.done());
+    std::unique_ptr<lasting_record> of_upgrade;
     if (what.limited)
-        end = co_await perform(w, *plan, *to, what);
-    x.drop_ahead();
+        end = co_await perform(w, *plan, *to, what, of_upgrade);
+    auto& result = of_upgrade ? *of_upgrade : x.record;
+    if (w)
+        x.drop_ahead();
 
-    x.record.how = end.how;
-    accounting.ends(x.record);
+    result.how = end.how;
+    accounting.ends(result);
     if (end.say.status != 0)
-        end.after = co_await answer(w, *plan, end);
+        end.after = co_await answer(*w, *plan, end);
     else if (draining())
         end.after = last_after(end);
-    accounting.responds(x.record, *plan, name_);
+    accounting.responds(result, *plan, name_);
     co_return end.after;
 }
 
@@ -269,10 +288,12 @@ http::fault session::describe(exchange& x, config::clients_options const& c) con
 }
 
 // Passes the limits of the route, and relays the request unless the route responds itself. The permits are released at
-// the end of this function: the rest concerns only the client and the proxy.
-net::task<conclusion> session::perform(workspace& w, plan const& p, route const& to,
-                                       decision const& what) {
-    auto& x = w.current;
+// the end of this function: the rest concerns only the client and the proxy. An upgraded connection returns its
+// workspace, and then its record is `of_upgrade`.
+net::task<conclusion> session::perform(workspaces::handle& w, plan const& p, route const& to,
+                                       decision const& what,
+                                       std::unique_ptr<lasting_record>& of_upgrade) {
+    auto& x = w->current;
     auto const client = client_of(p.configuration.clients, x.request.head, peer_);
     if (client != peer_ && (to.has_variables || shared_.accounting.has_log()))
         x.record.client_name = x.kept.client = name_of(client);
@@ -280,7 +301,7 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         set_variables(x);
     body_clock clock(p.configuration);
     if (what.what != action::answer && x.request.head.body != http::framing::none) {
-        auto const why = co_await prepare_body(w, to, clock);
+        auto const why = co_await prepare_body(*w, to, clock);
         if (why != failure::none) {
             relayed const failed{.why = why, .said = fault_of(why)};
             co_return conclude(failed, x.request.head, false);
@@ -297,10 +318,23 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         to.entrance.answer(entered, end.say.status);
     std::optional<weir::duration> waited;   // before the last attempt
     std::optional<std::uint64_t> received;  // the bytes of a body of unknown length
+    auto const* const of_listener = p.bandwidth_of(role_.listener);
     for (bool again = what.what != action::answer; again && entered.status == 0;) {
-        relay way(shared_.for_relays, p, to, {client_, w.in}, x, clock, entered, what.protocol);
+        relay way(shared_.for_relays, p, to, of_listener ? &of_listener->bandwidth : nullptr,
+                  {client_, w->in}, x, clock, entered, what.protocol);
         auto const r = co_await way.run(name_, is_balancer);
         x.record.server = r.server;
+        if (r.reached == progress::tunnelled) {
+            received = x.request.length;
+            end = conclude(r, x.request.head, true);
+            of_upgrade = std::make_unique<lasting_record>(x.record);
+            auto through = way.tunnel_through();
+            w.reset();
+            counted const one(shared_.for_relays.tunnels);
+            of_upgrade->bytes += co_await tunnel::run(std::move(through), asio::deferred);
+            to.entrance.report(entered, outcome_of(r));
+            break;
+        }
         to.entrance.report(entered, outcome_of(r));
         // A wait that ends at once would not end with a seat.
         again = r.lacks_seat && entered.patience > weir::duration::zero() &&
@@ -318,10 +352,11 @@ net::task<conclusion> session::perform(workspace& w, plan const& p, route const&
         if (end.say.status >= 500)
             x.record.trouble = end.say.why;
     }
-    to.entrance.settle(entered, x.record.bytes, received);
-    x.record.client = client;
-    x.record.waited = entered.waited;
-    x.record.rejected_by = entered.rejected_by;
+    auto& result = of_upgrade ? *of_upgrade : x.record;
+    to.entrance.settle(entered, result.bytes, received);
+    result.client = client;
+    result.waited = entered.waited;
+    result.rejected_by = entered.rejected_by;
     if (entered.status != 0)
         end = rejected(x, to, entered);
     if (end.say.status != 0) {

@@ -46,6 +46,7 @@ public:
         std::optional<config::check_options> check = {};    // its requests are checks
         std::optional<std::uint16_t> https_port = {};       // its requests are redirected there
         std::shared_ptr<tls_listener const> security = {};  // null: it does not use TLS
+        std::shared_ptr<std::string const> listener = {};   // its name, for `plan::bandwidth_of`
     };
 
     /// `from` is the peer's address; unspecified for a Unix socket.
@@ -56,18 +57,22 @@ public:
     static void start(std::unique_ptr<session> self);
 
 private:
+    // The next event on a connection without a request.
+    enum class soon : std::uint8_t { request, end, nothing };
+
     static void sleep(std::unique_ptr<session> self);
     static net::task<> wake(std::unique_ptr<session> self);
     net::task<next> serve_all();
     net::task<> end();
     net::task<next> encrypt();
     net::task<bool> be_introduced(side from);
-    net::task<bool> goes_on_soon(http::buffer& in);
-    net::task<next> serve(workspace& w);
+    net::task<soon> what_comes_soon(http::buffer& in);
+    net::task<next> serve(workspaces::handle& w);
     net::task<next> redirect(workspace& w, plan const& p);
     [[nodiscard]] http::fault describe(exchange& x, config::clients_options const& c) const;
-    net::task<conclusion> perform(workspace& w, plan const& p, route const& to,
-                                  decision const& what);
+    net::task<conclusion> perform(workspaces::handle& w, plan const& p, route const& to,
+                                  decision const& what,
+                                  std::unique_ptr<lasting_record>& of_upgrade);
     [[nodiscard]] request_info info_of(exchange const& x,
                                        boost::asio::ip::address const& client) const;
     [[nodiscard]] http::fault fault_of_connection(exchange const& x) const;
@@ -78,6 +83,9 @@ private:
     net::task<next> answer(workspace& w, plan const& p, conclusion const& end);
     [[nodiscard]] next close_as(next wanted, http::buffer const& in);
 
+    [[nodiscard]] bool awaits_handshake() const noexcept {
+        return role_.security && !role_.awaits_balancer;
+    }
     [[nodiscard]] bool draining() const noexcept { return shared_.for_relays.draining; }
     [[nodiscard]] config::timeouts const& limits() const noexcept {
         return shared_.plan->configuration.timeouts;

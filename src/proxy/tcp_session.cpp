@@ -50,7 +50,6 @@ tcp_session::tcp_session(session::shared const& s, service to, net::stream_socke
 
 void tcp_session::start(std::unique_ptr<tcp_session> self) {
     auto& context = self->shared_.context;
-    self->client_.no_delay();
     asio::co_spawn(context, run(std::move(self)), asio::detached);
 }
 
@@ -82,26 +81,16 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
             auto reached = co_await me.connect(entered);
             if (reached.connection) {
                 end.server = &reached.at.server();
-                if (!me.buffers_)
-                    me.buffers_ = me.shared_.spaces.take_buffers();
                 auto& counts = *to.counts;
                 tcp_counter::counted const active(counts.active);
-                auto const up = transfer::start(
-                    to.bandwidth.up, entered.who, me.own_limit(&config::bandwidth::up));
-                auto const down = transfer::start(
-                    to.bandwidth.down, entered.who, me.own_limit(&config::bandwidth::down));
-                tunnel through(
-                    me.shared_.for_relays.dog, {me.client_, me.buffers_->up},
-                    {*reached.connection, me.buffers_->down},
-                    {.idle = me.at().configuration.idle,
-                     .leaves = end.server->leaves(),
-                     .drain = me.configuration().drain},
-                    {.up = up.get(),
-                     .down = down.get(),
-                     .sent_up = &counts.sent_up,
-                     .sent_down = &counts.sent_down});
-                co_await through.run();
-                end.bytes = through.sent();
+                auto const start = [&](byte_limits const& of_route, auto direction) {
+                    return transfer::start(
+                        {.of_route = of_route, .own = me.own_limit(direction)}, entered.who);
+                };
+                auto const up = start(to.bandwidth.up, &config::bandwidth::up);
+                auto const down = start(to.bandwidth.down, &config::bandwidth::down);
+                auto through = me.tunnel_to(*reached.connection, *end.server, up.get(), down.get());
+                end.bytes = co_await tunnel::run(std::move(through), asio::deferred);
             } else if (entered.status == 0) {
                 entered.give_back();
                 end.why = reached.why;
@@ -129,9 +118,9 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
 net::task<bool> tcp_session::be_introduced() {
     if (!peer_.is_unspecified() && !is_trusted(configuration().clients, peer_))
         co_return false;
-    buffers_ = shared_.spaces.take_buffers();
+    unsent_ = shared_.spaces.take_buffer();
     client_.set_idle(true);
-    side const from{client_, buffers_->up};
+    side const from{client_, *unsent_};
     auto const found = co_await receive_introduction(
         from, configuration().timeouts.header, at().security ? rest::stays : rest::may_be_read);
     client_.set_idle(false);
@@ -139,24 +128,19 @@ net::task<bool> tcp_session::be_introduced() {
         ends_ = found->ends;
         peer_ = ends_->client.address();
     }
-    if (buffers_->up.empty())
-        buffers_.reset();
+    if (unsent_->empty())
+        unsent_.reset();
     co_return found.has_value();
 }
 
 // Completes the handshake of TLS. Returns whether it succeeded.
 net::task<bool> tcp_session::encrypt() {
     auto const& limits = configuration().timeouts;
-    client_.set_idle(true);
-    {
-        net::time_limit const until(client_, net::direction::reading, limits.header);
-        static_cast<void>(co_await client_.wait(net::stream_socket::wait_read));
-    }
-    client_.set_idle(false);
-    if (!client_.has_input())  // such as the check of a load balancer
+    auto const first = co_await first_byte_of(client_, limits.header);
+    if (!first)
         co_return false;
     auto const how = co_await proxy::encrypt(
-        client_, *at().security, peer_, limits.handshake, shared_.accounting);
+        client_, *first, *at().security, peer_, limits.handshake, shared_.accounting);
     if (how == handshake::limited)
         client_.reset();
     if (lacks_certificate(how))
@@ -195,13 +179,13 @@ net::task<net::client_hello> tcp_session::receive_hello(conclusion& end) {
     {
         net::time_limit const until(client_, net::direction::reading, time_of_hello);
         for (net::error_code ec; !ec;) {
-            if (!buffers_) {  // a silent client needs none
+            if (!unsent_) {  // a silent client needs none
                 std::tie(ec) = co_await client_.wait(net::stream_socket::wait_read);
                 if (ec)
                     break;
-                buffers_ = shared_.spaces.take_buffers();
+                unsent_ = shared_.spaces.take_buffer();
             }
-            auto& in = buffers_->up;
+            auto& in = *unsent_;
             hello = net::parse_client_hello(in.text());
             if (hello.is != state::incomplete)
                 break;
@@ -213,7 +197,7 @@ net::task<net::client_hello> tcp_session::receive_hello(conclusion& end) {
     client_.set_idle(false);
     bool const is_late = client_.expired(net::direction::reading);
     client_.forgive(net::direction::reading);
-    bool const is_silent = is_late && (!buffers_ || buffers_->up.empty());
+    bool const is_silent = is_late && (!unsent_ || unsent_->empty());
     if (hello.is == state::incomplete && !is_silent) {
         end.how = tcp_ending::disconnected;
         end.status = is_late ? 408 : fault_of(failure::client_gone).status;
@@ -221,18 +205,13 @@ net::task<net::client_hello> tcp_session::receive_hello(conclusion& end) {
     co_return hello;
 }
 
-// A waiting connection has no buffers.
+// A waiting connection has no buffer.
 net::task<> tcp_session::wait(entry& entered) {
     tcp_counter::counted const waiting(to().counts->waiting);
-    std::string const kept(buffers_ ? buffers_->up.text() : "");
-    buffers_.reset();
+    std::string const kept(unsent_ ? unsent_->text() : "");
+    unsent_.reset();
     co_await to().entrance.enter_in_turn(entered, client_);
-    if (kept.empty())
-        co_return;
-    buffers_ = shared_.spaces.take_buffers();
-    auto& in = buffers_->up;
-    std::ranges::copy(kept, in.room().begin());
-    in.commit(kept.size());
+    unsent_ = shared_.spaces.take_buffer(kept);
 }
 
 // Connects to a server. If the servers that can be reached have no free seat, the connection waits for one again.
@@ -261,14 +240,26 @@ net::task<reached> tcp_session::connect(entry& entered) {
     }
 }
 
+std::shared_ptr<tunnel> tcp_session::tunnel_to(
+    net::connection& upstream, upstream_server const& server, transfer* up, transfer* down) {
+    auto& counts = *to().counts;
+    return std::make_shared<tunnel>(
+        shared_.spaces, shared_.for_relays.dog, tunnel::side{client_, std::move(unsent_)},
+        tunnel::side{upstream, {}},
+        tunnel::limits{.idle = at().configuration.idle,
+                       .leaves = server.leaves(),
+                       .drain = configuration().drain},
+        tunnel::transfers{
+            .up = up, .down = down, .sent_up = &counts.sent_up, .sent_down = &counts.sent_down});
+}
+
 // The limit of the bytes of this connection alone; null without one.
-std::unique_ptr<byte_limit> tcp_session::own_limit(
-    std::optional<config::byte_rate> config::bandwidth::* direction) const {
-    auto const b = at().configuration.bandwidth.value_or(config::bandwidth());
-    auto const& rate = b.*direction;
-    return rate ? std::make_unique<byte_limit>(
-                      shared_.context.get_executor(), config::limit(), *rate)
-                : nullptr;
+std::unique_ptr<byte_limit> tcp_session::own_limit(config::direction d) const {
+    config::limit own;
+    own.bandwidth = at().configuration.bandwidth;
+    return config::has_rate(own, d)
+               ? std::make_unique<byte_limit>(shared_.context.get_executor(), own, d)
+               : nullptr;
 }
 
 // The header of the PROXY protocol for the server; empty if it gets none.

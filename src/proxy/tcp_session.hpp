@@ -12,6 +12,7 @@
 #include "reach.hpp"
 #include "session.hpp"
 #include "tcp_service.hpp"
+#include "tunnel.hpp"
 #include "workspace.hpp"
 
 #include <boost/asio/ip/address.hpp>
@@ -69,8 +70,9 @@ private:
     net::task<net::client_hello> receive_hello(conclusion& end);
     net::task<> wait(entry& entered);
     net::task<reached> connect(entry& entered);
-    [[nodiscard]] std::unique_ptr<byte_limit> own_limit(
-        std::optional<config::byte_rate> config::bandwidth::* direction) const;
+    [[nodiscard]] std::shared_ptr<tunnel> tunnel_to(
+        net::connection& upstream, upstream_server const& server, transfer* up, transfer* down);
+    [[nodiscard]] std::unique_ptr<byte_limit> own_limit(config::direction d) const;
     [[nodiscard]] std::string introduction() const;
     net::task<> refuse(std::string_view text);
     void record(conclusion const& end) const;
@@ -91,7 +93,7 @@ private:
     std::optional<net::connection_ends> ends_;
     boost::asio::ip::address peer_;  // the client for the limits
     bool awaits_balancer_;
-    workspaces::buffers buffers_;  // empty while the connection waits
+    workspaces::buffer unsent_;  // the bytes that it read; null while the connection waits
     net::clock::time_point begun_ = net::clock::now();
 };
 

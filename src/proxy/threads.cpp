@@ -27,6 +27,15 @@ void threads::join() {
         t->runs.join();
 }
 
+void threads::serve(net::arrival a) {
+    auto& w = next();
+    advance();
+    if (is_alone())
+        return w.serve(std::move(a));
+    // The socket and the session belong to the thread that serves them.
+    asio::post(w.context(), [&w, came = std::move(a)]() mutable { w.serve(std::move(came)); });
+}
+
 void threads::drain() {
     for (auto& t : all_)
         asio::post(t->work.context(), [&t = *t] {

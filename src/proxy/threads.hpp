@@ -3,6 +3,7 @@
 #include "admin/state.hpp"
 #include "counters.hpp"
 #include "net/asio.hpp"
+#include "net/listener.hpp"
 #include "plan.hpp"
 #include "tool/log_file.hpp"
 #include "upstream.hpp"
@@ -24,7 +25,7 @@ namespace proxy {
 namespace asio = boost::asio;
 
 /// The threads that serve clients, each with its worker. The members of this class are called on the thread of
-/// `context`.
+/// `context`, except `next`, `advance` and `serve`, which are called on the thread that accepts.
 class threads {
 public:
     explicit threads(asio::io_context& context) noexcept : context_(context) {}
@@ -35,6 +36,15 @@ public:
     /// Starts all threads. Calls `ended` when the last one ends.
     void run(std::function<void()> ended);
     void join();
+
+    /// The context of the thread that accepts connections: with a single serving thread, that one, so that no
+    /// connection passes from one thread to another. Otherwise `context`.
+    [[nodiscard]] asio::io_context& accepting() noexcept {
+        return is_alone() ? all_.front()->work.context() : context_;
+    }
+    /// Serves a connection, whose socket has the context of `next()`, and advances. Call it on the thread of
+    /// `accepting()`.
+    void serve(net::arrival a);
 
     /// The worker for the next connection.
     [[nodiscard]] worker& next() noexcept { return all_[next_]->work; }
@@ -81,6 +91,7 @@ private:
         std::uint64_t troubles = 0;  // at the previous on_each_with_trouble
     };
 
+    [[nodiscard]] bool is_alone() const noexcept { return all_.size() == 1; }
     [[nodiscard]] static bool has_new_trouble(one& t) noexcept;
 
     asio::io_context& context_;

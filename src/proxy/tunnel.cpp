@@ -1,14 +1,17 @@
 #include "tunnel.hpp"
 
-#include "tool/memory.hpp"
-
+#include <boost/asio/append.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/this_coro.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
-#include <tuple>
 #include <utility>
 
 namespace proxy {
@@ -17,45 +20,206 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Then the buffers return their memory.
-constexpr std::chrono::seconds silence{1};
+// The most buffers that a direction reads before the thread serves other connections.
+constexpr int longest_run = 8;
 
 }  // namespace
 
-tunnel::tunnel(net::watchdog& dog, side client, side upstream, limits const& l, transfers const& by)
-    : limits_(l),
-      up_{.from = client, .to = upstream, .by = by.up, .counted = by.sent_up},
-      down_{.from = upstream, .to = client, .by = by.down, .counted = by.sent_down},
+// The handler of all waits of a direction. It owns the tunnel.
+class tunnel::step {
+public:
+    step(std::shared_ptr<tunnel> of, direction& d) noexcept : of_(std::move(of)), direction_(&d) {}
+
+    [[nodiscard]] direction& way() const noexcept { return *direction_; }
+
+    using allocator_type = handler::allocator_type;
+    [[nodiscard]] allocator_type get_allocator() const noexcept {
+        return of_->done_.get_allocator();
+    }
+    void operator()(net::error_code ec) const { of_->go_on(*this, ec); }
+
+private:
+    std::shared_ptr<tunnel> of_;
+    direction* direction_;
+};
+
+tunnel::tunnel(workspaces& spaces, net::watchdog& dog, side client, side upstream, limits const& l,
+               transfers const& by)
+    : spaces_(spaces),
+      limits_(l),
+      up_{.from = client.connection,
+          .to = upstream.connection,
+          .by = by.up,
+          .counted = by.sent_up,
+          .unsent = std::move(client.unsent)},
+      down_{.from = upstream.connection,
+            .to = client.connection,
+            .by = by.down,
+            .counted = by.sent_down,
+            .unsent = std::move(upstream.unsent)},
       last_(net::clock::now()) {
     dog.add(*this);
 }
 
-net::task<> tunnel::run() {
-    auto const here = co_await asio::this_coro::executor;
-    bool uploads = true;
-    net::timer uploaded(here);
-    auto const end = [&](std::exception_ptr const&) {
-        uploads = false;
-        uploaded.cancel();
-    };
-    auto download = relay(down_);  // its memory exists before the upload begins
-    asio::co_spawn(here, relay(up_), end);
-    co_await std::move(download);
-    while (uploads) {
-        uploaded.expires_after(std::chrono::hours(1));  // the end of the upload ends it
-        co_await uploaded.async_wait(net::as_values);
+void tunnel::begin(std::shared_ptr<tunnel> t, handler done) {
+    auto const executor = asio::get_associated_executor(done, t->up_.from.get_executor());
+    t->work_ = asio::prefer(executor, asio::execution::outstanding_work.tracked);
+    t->done_ = std::move(done);
+    if (auto slot = asio::get_associated_cancellation_slot(t->done_); slot.is_connected())
+        slot.assign([all = t.get()](asio::cancellation_type) { all->reset(); });
+    for (auto* const d : {&t->down_, &t->up_})
+        t->go_on({t, *d}, {});
+}
+
+// ---- The way of the bytes
+//
+// A direction reads, sends all bytes that it read, and reads again. Each step does all that it can do now. Then it
+// awaits what it lacks, and continues in `go_on`. Without memory a direction ends with a reset.
+
+void tunnel::go_on(step const& mine, net::error_code ec) {
+    auto& d = mine.way();
+    if (ec)
+        return fail(d);
+    try {
+        switch (d.awaits) {
+            case need::bytes:
+                return read(mine);
+            case need::permits:
+            case need::room:
+                if (send(mine))
+                    await(mine, need::bytes);
+                return;
+            case need::room_for_end:
+                return end_output(mine);
+            case need::nothing:
+                return;
+        }
+    } catch (std::exception const&) {
+        fail(d);
     }
 }
 
+// A full buffer shows that more bytes have arrived. Reading them now saves the wait, which costs as much as the read.
+void tunnel::read(step const& mine) {
+    auto& d = mine.way();
+    for (int n = 0; n != longest_run; ++n) {
+        auto bytes = spaces_.take_buffer();
+        net::error_code ec;
+        bytes->commit(d.from.receive_now(bytes->room(), ec));
+        if (ec == asio::error::would_block)
+            break;
+        if (ec == asio::error::eof)
+            return end_output(mine);
+        if (ec)
+            return fail(d);
+        bool const was_full = bytes->room().empty();
+        d.unsent = std::move(bytes);
+        note_move();
+        if (!send(mine))
+            return;
+        if (!was_full)
+            break;
+    }
+    await(mine, need::bytes);
+}
+
+// Sends all bytes, in parts that have their permits. Returns false if it awaits something, or failed.
+bool tunnel::send(step const& mine) {
+    auto& d = mine.way();
+    while (d.unsent && !d.unsent->empty()) {
+        auto most = d.unsent->size();
+        if (d.by && d.granted == 0)
+            d.granted = d.by->take_at_once(most);
+        if (d.by) {
+            most = std::exchange(d.granted, 0);
+            if (most == 0) {
+                await_permits(mine);
+                return false;
+            }
+        }
+        if (!send_now(mine, most))
+            return false;
+    }
+    d.unsent.reset();
+    return true;
+}
+
+// Sends the next bytes. Returns false if it could not send all of them.
+bool tunnel::send_now(step const& mine, std::size_t most) {
+    auto& d = mine.way();
+    net::error_code ec;
+    http::gather rest{d.unsent->text().substr(0, most)};
+    static_cast<void>(d.to.send_now(rest, ec));
+    auto const n = most - (rest.empty() ? 0 : rest.front().size());
+    if (d.by)
+        d.by->settle(n);
+    if (n > 0)
+        note_move();
+    d.sent += n;
+    if (d.counted)
+        d.counted->fetch_add(n, std::memory_order_relaxed);
+    d.unsent->consume(n);
+    if (ec)
+        fail(d);
+    else if (n < most)
+        await(mine, need::room);
+    return n == most && !ec;
+}
+
+void tunnel::end_output(step const& mine) {
+    auto& d = mine.way();
+    net::error_code ec;
+    if (!d.to.end_output_now(ec))
+        return await(mine, need::room_for_end);
+    if (ec)
+        return fail(d);
+    end(d);
+}
+
+void tunnel::await(step const& mine, need what) {
+    auto& d = mine.way();
+    d.awaits = what;
+    if (what == need::bytes)
+        return d.from.wait(net::stream_socket::wait_read, mine);
+    look_soon();
+    d.to.wait(net::stream_socket::wait_write, mine);
+}
+
+void tunnel::await_permits(step const& mine) {
+    auto& d = mine.way();
+    d.awaits = need::permits;
+    look_soon();
+    asio::co_spawn(d.to.get_executor(), d.by->take(d.unsent->size()),
+                   [this, mine](std::exception_ptr const& failed, std::size_t n) {
+                       mine.way().granted = n;
+                       bool const is_over = failed || stopped_;
+                       go_on(mine, is_over ? asio::error::operation_aborted : net::error_code());
+                   });
+}
+
+void tunnel::fail(direction& d) {
+    reset();
+    end(d);
+}
+
+void tunnel::end(direction& d) {
+    d.awaits = need::nothing;
+    d.unsent.reset();
+    if (up_.awaits != need::nothing || down_.awaits != need::nothing)
+        return;
+    asio::get_associated_cancellation_slot(done_).clear();
+    asio::post(d.to.get_executor(), asio::append(std::move(done_), down_.sent));
+    work_ = {};
+}
+
+// ---- The end of both directions
+
 net::clock::time_point tunnel::look(net::clock::time_point now) {
-    bool const is_limited = up_.is_limited_now() || down_.is_limited_now();
+    bool const is_limited = up_.is_limited() || down_.is_limited();
     if (moved_ || is_limited) {
         moved_ = false;
-        keeps_memory_ = true;
         last_ = now;
     }
-    if (keeps_memory_ && now >= last_ + silence)
-        give_memory_back();
     if (limits_.leaves && !end_)
         end_ = now + limits_.drain;
     auto const due = std::min(last_ + limits_.idle, end_.value_or(net::clock::time_point::max()));
@@ -63,88 +227,16 @@ net::clock::time_point tunnel::look(net::clock::time_point now) {
         close();
         return net::clock::time_point::max();
     }
-    // A direction that waits to send reads nothing, so a reset must be looked for.
+    // A direction that is held reads nothing, so a reset must be looked for.
     for (auto const* const d : {&up_, &down_})
-        if ((d->waits || d->is_limited_now()) && d->from.connection.is_reset())
+        if (d->is_held() && d->from.is_reset())
             reset();
-    if (up_.waits || down_.waits || is_limited)
-        return now;
-    return keeps_memory_ ? std::min(due, last_ + silence) : due;
-}
-
-// A buffer without content has no page that must stay.
-void tunnel::give_memory_back() noexcept {
-    keeps_memory_ = false;
-    for (auto* const d : {&up_, &down_})
-        if (d->from.received.empty())
-            tool::give_pages_back(d->from.received.room());
+    return up_.is_held() || down_.is_held() ? now : due;
 }
 
 void tunnel::note_move() {
     moved_ = true;
     look_soon();
-}
-
-// Without memory a direction ends with a reset.
-net::task<> tunnel::relay(direction& d) {
-    auto& in = d.from.received;
-    try {
-        for (;;) {
-            auto ec = co_await send(d);
-            if (ec)
-                co_return reset();
-            std::size_t n = 0;
-            std::tie(ec, n) = co_await d.from.connection.receive(in.room());
-            if (ec == asio::error::eof) {
-                d.waits = true;
-                look_soon();
-                ec = co_await d.to.connection.end_output();
-                d.waits = false;
-                if (!ec)
-                    co_return;
-            }
-            if (ec)
-                co_return reset();
-            in.commit(n);
-            note_move();
-        }
-    } catch (std::exception const&) {
-        reset();
-    }
-}
-
-net::task<net::error_code> tunnel::send(direction& d) {
-    auto& in = d.from.received;
-    while (!in.empty()) {
-        auto most = in.size();
-        if (d.by) {
-            look_soon();
-            most = co_await d.by->take(most);
-            if (stopped_)
-                co_return asio::error::operation_aborted;
-        }
-        net::error_code ec;
-        http::gather rest{in.text().substr(0, most)};
-        static_cast<void>(d.to.connection.send_now(rest, ec));
-        auto const left = rest.empty() ? 0 : rest.front().size();
-        if (d.by)
-            d.by->settle(most - left);
-        if (left < most)
-            note_move();
-        d.sent += most - left;
-        if (d.counted)
-            d.counted->fetch_add(most - left, std::memory_order_relaxed);
-        in.consume(most - left);
-        if (!ec && left > 0) {
-            d.waits = true;
-            look_soon();
-            std::tie(ec) = co_await d.to.connection.wait(net::stream_socket::wait_write);
-            d.waits = false;
-        }
-        if (ec)
-            co_return ec;
-    }
-    co_return net::error_code();
 }
 
 void tunnel::stop() noexcept {
@@ -156,14 +248,14 @@ void tunnel::stop() noexcept {
 
 void tunnel::close() noexcept {
     stop();
-    up_.from.connection.close();
-    up_.to.connection.close();
+    up_.from.close();
+    up_.to.close();
 }
 
 void tunnel::reset() noexcept {
     stop();
-    up_.from.connection.reset();
-    up_.to.connection.reset();
+    up_.from.reset();
+    up_.to.reset();
 }
 
 }  // namespace proxy

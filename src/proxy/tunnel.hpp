@@ -2,23 +2,37 @@
 
 #include "bandwidth.hpp"
 #include "net/asio.hpp"
+#include "net/connection.hpp"
 #include "net/watchdog.hpp"
-#include "side.hpp"
+#include "workspace.hpp"
+
+#include <boost/asio/any_completion_executor.hpp>
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/async_result.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace proxy {
 
-/// Relays bytes in both directions after a 101, until both directions end.
+/// Relays the bytes of two connections to each other, until both directions end.
 ///
 /// If a side closes its sending direction, the proxy closes the same direction to the other side, and the opposite
 /// direction continues. If a side resets its connection, the proxy resets both. The proxy reads more in a direction
-/// only after it sent everything that it had read, so a side that does not read makes the other side wait. A tunnel that
-/// is silent for a second returns the memory of its buffers to the system.
+/// only after it sent everything that it had read, so a side that does not read makes the other side wait. A direction
+/// has a buffer only while it has bytes.
 class tunnel final : private net::watched {
 public:
+    /// A connection, and the bytes that were read from it before; null without any.
+    struct side {
+        net::connection& connection;
+        workspaces::buffer unsent;
+    };
+
     struct limits {
         net::clock::duration idle;        // the tunnel ends after this time without a byte
         std::atomic<bool> const& leaves;  // set when no configuration names the server any more
@@ -34,43 +48,70 @@ public:
         byte_counter* sent_down = nullptr;
     };
 
-    tunnel(net::watchdog& dog, side client, side upstream, limits const& l, transfers const& by);
+    tunnel(workspaces& spaces, net::watchdog& dog, side client, side upstream, limits const& l,
+           transfers const& by);
 
-    /// Completes when both directions ended. The caller may close the connections only afterwards.
-    net::task<> run();
-
-    /// The number of bytes that were sent to the client.
-    [[nodiscard]] std::uint64_t sent() const noexcept { return down_.sent; }
+    /// Completes with the number of bytes that were sent to the client, when both directions ended. The caller may
+    /// close the connections only afterwards. A cancellation resets them. Use it on their thread.
+    template <boost::asio::completion_token_for<void(std::uint64_t)> Token>
+    static auto run(std::shared_ptr<tunnel> one, Token token) {
+        return boost::asio::async_initiate<Token, void(std::uint64_t)>(
+            [](auto handler, std::shared_ptr<tunnel> t) {
+                begin(std::move(t), std::move(handler));
+            },
+            token, std::move(one));
+    }
 
 private:
-    struct direction {
-        side from;
-        side to;
-        transfer* by = nullptr;           // if its bytes are limited
-        byte_counter* counted = nullptr;  // if its bytes are counted
-        std::uint64_t sent = 0;
-        bool waits = false;  // until `to` accepts more bytes
+    using handler = boost::asio::any_completion_handler<void(std::uint64_t)>;
+    class step;
 
-        [[nodiscard]] bool is_limited_now() const noexcept { return by && by->waits(); }
+    // The needs of a direction; `room` is in the socket of the side to which it sends.
+    enum class need : std::uint8_t { bytes, permits, room, room_for_end, nothing };
+
+    struct direction {
+        net::connection& from;
+        net::connection& to;
+        transfer* by;           // if its bytes are limited
+        byte_counter* counted;  // if its bytes are counted
+        workspaces::buffer unsent;
+        std::size_t granted = 0;  // the first bytes of `unsent` that have their permits
+        std::uint64_t sent = 0;
+        need awaits = need::room;
+
+        // Whether it reads nothing now.
+        [[nodiscard]] bool is_held() const noexcept {
+            return awaits == need::room || awaits == need::room_for_end || is_limited();
+        }
+        [[nodiscard]] bool is_limited() const noexcept { return by && by->waits(); }
     };
+
+    static void begin(std::shared_ptr<tunnel> t, handler done);
+    void go_on(step const& mine, net::error_code ec);
+    void read(step const& mine);
+    [[nodiscard]] bool send(step const& mine);
+    [[nodiscard]] bool send_now(step const& mine, std::size_t most);
+    void end_output(step const& mine);
+    void await(step const& mine, need what);
+    void await_permits(step const& mine);
+    void fail(direction& d);
+    void end(direction& d);
 
     [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
     void abort() override { stop(); }  // the watchdog closes the connections themselves
-
-    net::task<> relay(direction& d);
-    net::task<net::error_code> send(direction& d);
     void note_move();
-    void give_memory_back() noexcept;
     void stop() noexcept;
     void close() noexcept;
     void reset() noexcept;
 
+    workspaces& spaces_;
     limits const limits_;
     direction up_;
     direction down_;
-    bool moved_ = true;  // a byte moved since the last `look`
-    bool keeps_memory_ = true;
+    handler done_;
+    boost::asio::any_completion_executor work_;  // of the handler's executor
+    bool moved_ = true;                          // a byte moved since the last `look`
     bool stopped_ = false;
     net::clock::time_point last_;
     std::optional<net::clock::time_point> end_;

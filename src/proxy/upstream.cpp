@@ -415,7 +415,7 @@ net::clock::time_point upstream_pool::look(net::clock::time_point now) {
 
 void upstream_pool::await_end(kept& k) {
     k.awaits_end = true;
-    k.one->when_readable([this, number = k.number](net::error_code ec) {
+    k.one->wait(net::stream_socket::wait_read, [this, number = k.number](net::error_code ec) {
         if (!ec)
             note_input(number);
     });

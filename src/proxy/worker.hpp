@@ -3,6 +3,7 @@
 #include "account.hpp"
 #include "date.hpp"
 #include "net/asio.hpp"
+#include "net/listener.hpp"
 #include "net/watchdog.hpp"
 #include "plan.hpp"
 #include "relay.hpp"
@@ -32,6 +33,9 @@ public:
     [[nodiscard]] account& accounting() noexcept { return accounting_; }
     [[nodiscard]] account const& accounting() const noexcept { return accounting_; }
 
+    /// Serves a connection by the present plan until it ends.
+    void serve(net::arrival a);
+
     /// Sets the plan of the next requests.
     void use(std::shared_ptr<plan const> p);
 
@@ -51,7 +55,7 @@ private:
     net::watchdog dog_{context_};
     upstream_pool upstreams_;
     account accounting_;
-    workspaces spaces_{context_, accounting_.counts().tunnels};
+    workspaces spaces_{context_};
     proxy::date date_;
     bool draining_ = false;
 
@@ -61,6 +65,7 @@ private:
         .spaces = spaces_,
         .accounting = accounting_,
         .for_relays = {.dog = dog_,
+                       .spaces = spaces_,
                        .upstreams = upstreams_,
                        .date = date_,
                        .tunnels = accounting_.tunnels(),

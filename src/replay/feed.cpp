@@ -85,9 +85,9 @@ public:
                 continue;
             ++reading_.lines;
             if (line_.is_whole && reader_->read(line_.text, entry_)) [[likely]] {
-                if (!entry_.is_invalid) [[likely]]
+                if (!entry_.is_invalid && !entry_.is_connection) [[likely]]
                     return true;
-                ++reading_.invalid;
+                ++(entry_.is_connection ? reading_.connections : reading_.invalid);
                 continue;
             }
             leave_out(line_.is_whole ? "does not match the format"
@@ -199,7 +199,7 @@ void log_set::check() const {
     auto const& r = reading_;
     if (r.lines == 0)
         throw logs::input_error(fmt::format("{}: the log has no lines", r.files.front().name));
-    if (r.invalid != 0 && r.lines == r.unreadable + r.invalid)
+    if (r.invalid + r.connections != 0 && r.lines == r.unreadable + r.invalid + r.connections)
         throw logs::input_error(
             fmt::format("{}: the log has no valid request", r.files.front().name));
     auto const part = static_cast<double>(r.unreadable) / static_cast<double>(r.lines);

@@ -44,6 +44,7 @@ struct reading {
     std::uint64_t lines = 0;
     std::uint64_t unreadable = 0;
     std::uint64_t invalid = 0;              // requests that the server rejected as invalid
+    std::uint64_t connections = 0;          // connections of other protocols, without requests
     std::vector<unreadable_line> shown;     // the first `most_shown` unreadable lines
     std::vector<logs::key_source> missing;  // wanted keys that no log has
     std::uint64_t bytes = 0;  // bytes of the files read so far; compressed size if compressed

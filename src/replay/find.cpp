@@ -5,12 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace replay {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr std::size_t at_once = 16;  // numbers tried in one replay
 
@@ -31,11 +28,19 @@ unknown unknown::parse(std::string_view text) {
         u.before_ = text.substr(0, colon + 2);
         text.remove_prefix(colon + 2);
     }
-    u.rule_ = rule::parse(text);
+    auto const bytes = byte_rule::parse(text);
+    if (!bytes)
+        static_cast<void>(rule::parse(text));
     auto const end = text.find_first_not_of("0123456789");
     if (text.find('&') != text.npos || end == 0 || end == text.npos)
         throw tool::usage_error(fmt::format("`{}` must start with the number to search for", text));
     u.behind_ = text.substr(end);
+    u.kind_ = bytes ? kind::bytes : kind::requests;
+    u.max_ = 1'000'000'000;
+    if (bytes) {
+        auto const unit = byte_rule::parse("1" + u.behind_)->rate.per_second;
+        u.max_ = config::byte_rate::most / unit;
+    }
     return u;
 }
 
@@ -46,18 +51,26 @@ plan unknown::with(plan p, std::int64_t n) const {
 }
 
 std::string unknown::text(std::int64_t n) const {
-    return rule_ ? fmt::format("{}{}{}", before_, n, behind_) : fmt::format("patience {}ms", n);
+    return !is_patience() ? fmt::format("{}{}{}", before_, n, behind_)
+                          : fmt::format("patience {}ms", n);
 }
 
 std::int64_t unknown::min() const noexcept {
-    return rule_ ? 1 : 0;
+    return is_patience() ? 0 : 1;
 }
 
 std::int64_t unknown::max() const noexcept {
-    return rule_ ? 1'000'000'000 : std::chrono::milliseconds(24h).count();
+    return max_;
 }
 
-found_number find(plan const& p, unknown const& what, double max_rejected,
+double unknown::share_of(outcome const& o) const noexcept {
+    if (!is_of_bytes())
+        return o.rejected_share();
+    auto const slowed = static_cast<double>(o.slowed.count());
+    return o.asked() == 0 ? 0 : slowed / static_cast<double>(o.asked());
+}
+
+found_number find(plan const& p, unknown const& what, double most_share,
                   std::function<std::vector<outcome>(std::vector<plan> const&)> const& replay) {
     auto const are_enough = [&](std::vector<std::int64_t> const& numbers) {
         std::vector<plan> plans;
@@ -65,7 +78,7 @@ found_number find(plan const& p, unknown const& what, double max_rejected,
             plans.push_back(what.with(p, n));
         return replay(plans);
     };
-    auto const is_enough = [&](outcome const& o) { return o.rejected_share() <= max_rejected; };
+    auto const is_enough = [&](outcome const& o) { return what.share_of(o) <= most_share; };
 
     // `low` is too small or below the valid range. Once `found` is true, `high` is sufficient.
     auto low = what.min() - 1;
@@ -80,7 +93,7 @@ found_number find(plan const& p, unknown const& what, double max_rejected,
             numbers.push_back(most);
         auto const tried = are_enough(numbers);
         // A number that grants all requests immediately is sufficient if any number is.
-        if (what.example())
+        if (!what.is_patience() && !what.is_of_bytes())
             most =
                 std::clamp<std::int64_t>(static_cast<std::int64_t>(tried.front().asked()), 1, most);
         for (std::size_t i = 0; i != tried.size() && !found; ++i) {

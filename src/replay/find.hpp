@@ -3,6 +3,7 @@
 #include "outcome.hpp"
 #include "plan.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -12,11 +13,12 @@
 
 namespace replay {
 
-/// The number to search for: the number of a rule such as `100/1s` or `32 seats`, or a patience in milliseconds.
+/// The number to search for: the number of a rule such as `100/1s`, `32 seats` or `500kB/s down`, or a patience in
+/// milliseconds.
 class unknown {
 public:
-    /// Parses `100/1s per client`, `32 seats`, `NAME: 32 seats` (a limit of a file) or `patience 500ms`. The search
-    /// ignores the number in the text. Throws `tool::usage_error`.
+    /// Parses `100/1s per client`, `32 seats`, `500kB/s down`, `NAME: 32 seats` (a limit of a file) or `patience 500ms`.
+    /// The search ignores the number in the text. Throws `tool::usage_error`.
     [[nodiscard]] static unknown parse(std::string_view text);
 
     /// Returns `p` with the rule or patience changed to the number `n`.
@@ -28,13 +30,19 @@ public:
     /// The greatest number to try.
     [[nodiscard]] std::int64_t max() const noexcept;
 
-    /// The parsed rule; empty for a patience.
-    [[nodiscard]] std::optional<rule> const& example() const noexcept { return rule_; }
+    [[nodiscard]] bool is_patience() const noexcept { return kind_ == kind::patience; }
+    /// Whether it is the number of a rate of bytes: it slows responses, and rejects none.
+    [[nodiscard]] bool is_of_bytes() const noexcept { return kind_ == kind::bytes; }
+    /// Returns the share of the requests that the search keeps small: the rejected ones, or with a rate of bytes the ones
+    /// whose response ended later than in the log.
+    [[nodiscard]] double share_of(outcome const& o) const noexcept;
 
 private:
-    std::optional<rule> rule_;  // empty for a patience
-    std::string before_;        // text before the number: `NAME: ` or empty
-    std::string behind_;        // text after the number
+    enum class kind : std::uint8_t { requests, bytes, patience };
+    kind kind_ = kind::patience;
+    std::int64_t max_ = std::chrono::milliseconds(std::chrono::hours(24)).count();
+    std::string before_;  // text before the number: `NAME: ` or empty
+    std::string behind_;  // text after the number
 };
 
 /// The result of a search.
@@ -45,12 +53,13 @@ struct found_number {
         neighbours;  // outcomes of `number` - 1, `number` and `number` + 1; of the greatest number tried if empty
 };
 
-/// Finds the smallest number for which the plan `p` rejects at most the share `max_rejected` of the requests.
+/// Finds the smallest number for which the plan `p` rejects, or with a rate of bytes slows, at most `most_share` of
+/// the requests.
 ///
-/// `replay` returns the outcomes of plans. The search assumes that a greater number rejects fewer requests; the
+/// `replay` returns the outcomes of plans. The search assumes that a greater number makes the share smaller; the
 /// neighbours show whether this is so.
 [[nodiscard]] found_number find(
-    plan const& p, unknown const& what, double max_rejected,
+    plan const& p, unknown const& what, double most_share,
     std::function<std::vector<outcome>(std::vector<plan> const&)> const& replay);
 
 }  // namespace replay

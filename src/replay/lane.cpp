@@ -3,11 +3,13 @@
 #include <weir/outcome.hpp>
 
 #include "config/configuration.hpp"
+#include "limiting/request.hpp"
 #include "limiting/tree.hpp"
 
 #include <algorithm>
 #include <ranges>
 #include <tuple>
+#include <type_traits>
 #include <variant>
 
 namespace replay {
@@ -16,6 +18,9 @@ using namespace std::chrono_literals;
 
 template <class Permit>
 void on_turn::operator()(weir::error_code ec, Permit permit) const {
+    if constexpr (std::is_same_v<Permit, weir::permit>)
+        if (transfer_)
+            return lane_->bytes_->decided(*transfer_, permit);
     lane_->decided(*visit_, ec, permit);
 }
 
@@ -44,6 +49,13 @@ lane::lane(plan const& p, std::vector<key_numbers>& keys, nanoseconds begin, lan
             its.push_back(limits_[i]);
         routes_.push_back({gate(its, r.what.costs), r.what.respond});
     }
+    if (!p.bandwidths().empty())
+        bytes_ = std::make_unique<lane_bytes>(
+            *this, stage_.get_executor(), p, keys_,
+            [this](config::limit const& what, std::optional<key> const& per) {
+                return make_limiter(what, per, {});
+            },
+            options_.details);
 }
 
 lane::~lane() {
@@ -51,6 +63,8 @@ lane::~lane() {
     set_time(now_);
     for (auto& v : visits_)
         v.entry.permits.clear();
+    if (bytes_)
+        bytes_->clear();
     options_.watcher = nullptr;
     routes_.clear();
     limits_.clear();
@@ -60,9 +74,6 @@ void lane::add_limit(planned_limit const& l) {
     so_far_.rules.push_back({.text = l.text, .dry_run = l.what.dry_run, .rejected = {}});
     so_far_.holds = so_far_.holds || config::has_seats(l.what.rule);
     counts_statuses_ = counts_statuses_ || !l.what.count.empty();
-    std::optional<key_of_arrivals> key;
-    if (l.per)
-        key.emplace(slot_of(*l.per), keys_[slot_of(*l.per)]);
     place_of_arrivals place;
     if (l.fair)
         place.fair = slot_of(*l.fair);
@@ -73,17 +84,22 @@ void lane::add_limit(planned_limit const& l) {
     if (l.priority)
         place.priority = slot_of(*l.priority);
     slots_.push_back(l.per ? slot_of(*l.per) : 0);
-    if (l.what.tree) {
-        limits_.push_back(std::make_shared<limiting::tree_limit<world>>(
-            stage_.get_executor(), l.what, *key, place));
-        return;
-    }
-    auto what = l.what;
+    limits_.push_back(make_limiter(l.what, l.per, place));
+}
+
+std::shared_ptr<limit> lane::make_limiter(config::limit what, std::optional<key> const& per,
+                                          place_of_arrivals const& place) {
+    std::optional<key_of_arrivals> values;
+    if (per)
+        values.emplace(slot_of(*per), keys_[slot_of(*per)]);
+    if (what.tree)
+        return std::make_shared<limiting::tree_limit<world>>(
+            stage_.get_executor(), what, *values, place);
     use_time_of_log(what.rule);
     for (auto& [name, rule] : what.overrides)
         if (rule)
             use_time_of_log(*rule);
-    limits_.push_back(limiting::make_limit<world>(stage_.get_executor(), what, key, place));
+    return limiting::make_limit<world>(stage_.get_executor(), what, values, place);
 }
 
 std::size_t lane::slot_of(key const& k) const {
@@ -102,7 +118,7 @@ void lane::set_time(nanoseconds t) noexcept {
 }
 
 void lane::come(arrival const& a) {
-    if (is_busy_ || !ends_.empty() || !returns_.empty())
+    if (is_busy_ || !ends_.empty() || !returns_.empty() || (bytes_ && bytes_->open() != 0))
         advance(a.at);
     set_time(a.at);
     auto& v = new_visit();
@@ -116,6 +132,7 @@ void lane::come(arrival const& a) {
         return answer(v);
     }
     v.at = &routes_[i].entrance;
+    v.route = i;
     v.is_answered = routes_[i].respond.has_value();
     v.status = routes_[i].respond.value_or(a.status);
     ask(v);
@@ -138,16 +155,20 @@ void lane::advance(nanoseconds t) {
             next = std::min(next, ends_.top().at);
         if (!returns_.empty())
             next = std::min(next, returns_.top().at);
+        if (bytes_)
+            next = std::min(next, bytes_->next());
         if (next > t || next == nanoseconds::max())
             return;
         set_time(std::max(now_, next));
         if (!ends_.empty() && ends_.top().at <= now_) {
             auto& v = *ends_.top().who;
             ends_.pop();
-            leave(v);
+            end_part(v);
         } else if (stage_.next_expiry().time_since_epoch() <= now_) {
             is_busy_ = true;
             stage_.fire_due();
+        } else if (bytes_ && bytes_->next() <= now_) {
+            bytes_->go_on();
         } else {
             auto& v = *returns_.top().who;
             returns_.pop();
@@ -230,8 +251,12 @@ void lane::grant(visit& v) {
         ++so_far_.over_time.at(now_).granted;
     if (options_.watcher)
         options_.watcher({v.number, now_, waited, {}, 0});
-    if (!so_far_.holds && !counts_statuses_)
+    bool const has_bytes = bytes_ && bytes_->has_limits(v.route, v.entry.who);
+    if (!so_far_.holds && !counts_statuses_ && !has_bytes)
         return end(v);
+    v.parts = 1;
+    if (has_bytes)
+        bytes_->start(v, v.route);
     ++in_use_;
     if (so_far_.holds)
         so_far_.peak_in_use = std::max(so_far_.peak_in_use, in_use_);
@@ -269,6 +294,17 @@ void lane::reject(visit& v) {
     end(v);
 }
 
+// The service of a request and its transfers are its parts.
+void lane::end_part(visit& v) {
+    if (--v.parts != 0)
+        return;
+    if (v.slowed > 0ns) {
+        so_far_.slowed.add(v.slowed);
+        so_far_.longest_slowed = std::max(so_far_.longest_slowed, v.slowed);
+    }
+    leave(v);
+}
+
 void lane::leave(visit& v) {
     --in_use_;
     if (waiting_ != 0)
@@ -295,6 +331,7 @@ visit& lane::new_visit() {
 void lane::end(visit& v) noexcept {
     v.entry.reset();
     v.attempts = 0;
+    v.slowed = 0ns;
     free_.push_back(&v);
 }
 
@@ -315,6 +352,8 @@ outcome lane::result(std::vector<std::vector<std::uint64_t>> const& asked, std::
     });
 
     auto r = so_far_;
+    if (bytes_)
+        r.bandwidths = bytes_->results(keys_, most);
     for (auto const& f : all | std::views::take(kept))
         r.top_rejected.push_back({to_string(keys_[f.slot].what()), keys_[f.slot].text_of(f.key),
                                   asked[f.slot][f.key], f.rejected});

@@ -2,6 +2,7 @@
 
 #include <weir/error.hpp>
 
+#include "lane_bytes.hpp"
 #include "names.hpp"
 #include "outcome.hpp"
 #include "plan.hpp"
@@ -46,9 +47,10 @@ struct lane_options {
 ///
 /// Order of events at one instant:
 /// 1. Requests end their service and release their permits.
-/// 2. Waiting requests are granted. Patience that ends at this instant still suffices for a grant.
-/// 3. Rejected requests are retried.
-/// 4. Requests of the log arrive.
+/// 2. Waiting requests and transfers are granted. Patience that ends at this instant still suffices for a grant.
+/// 3. Bytes of transfers are ready.
+/// 4. Rejected requests are retried.
+/// 5. Requests of the log arrive.
 class lane {
 public:
     /// Makes the limiters at `begin`, the time of the first request. `keys` gives the meaning of `arrival::keys`.
@@ -71,6 +73,7 @@ public:
 
 private:
     friend class on_turn;
+    friend class lane_bytes;
 
     struct event {
         nanoseconds at;
@@ -83,6 +86,8 @@ private:
     using events = std::priority_queue<event, std::vector<event>, std::greater<>>;
 
     void add_limit(planned_limit const& l);
+    [[nodiscard]] std::shared_ptr<limit> make_limiter(
+        config::limit what, std::optional<key> const& per, place_of_arrivals const& place);
     [[nodiscard]] std::size_t slot_of(key const& k) const;
     [[nodiscard]] std::size_t number_of(limit const* l) const noexcept;
     void set_time(nanoseconds t) noexcept;
@@ -94,6 +99,7 @@ private:
     void grant(visit& v);
     void answer(visit& v);
     void reject(visit& v);
+    void end_part(visit& v);
     void leave(visit& v);
     void settle(visit& v) const noexcept;
     [[nodiscard]] visit& new_visit();
@@ -122,6 +128,7 @@ private:
     events returns_;  // retries of rejected requests
     std::deque<visit> visits_;
     std::vector<visit*> free_;
+    std::unique_ptr<lane_bytes> bytes_;  // null without a limit of bytes
 
     outcome so_far_;
     std::vector<std::vector<std::uint64_t>> rejected_;  // rejections by kind of key and by key

@@ -45,17 +45,18 @@ requests would have been granted immediately, delayed or rejected. Defaults are 
 constexpr char const* footer =
     R"(
 RULE is a rule of weir::limiter_config: 100/1s, "100/1s burst 20", "10/60s sliding", "32 seats",
-"1000/day zone Europe/Berlin". Append "per client", "per path", "per path N" (segment N),
+"1000/day zone Europe/Berlin"; or a rate of bytes, to clients or from them: "10MB/s down",
+"500kB/s burst 1MB up". Append "per client", "per path", "per path N" (segment N),
 "per header NAME" or "per field NAME" to give each value its own limit. A request passes all limits
 or takes nothing from any, as in weir-proxy.
 ALTERNATIVE is a comma-separated list. A RULE replaces the rules of its kind, which are the seats or
-the rates with the same key; "patience TIME" and "queue N" replace these values. With --config,
-"NAME: RULE" replaces the rule of one limit, "patience TIME" and "queue N" apply to all limits, and
-a name that ends in .toml is another configuration. --find takes "NAME: RULE", too.
+the rates with the same key and direction; "patience TIME" and "queue N" replace these values. With
+--config, "NAME: RULE" replaces the rule of one limit, "patience TIME" and "queue N" apply to all
+limits, and a name that ends in .toml is another configuration. --find takes "NAME: RULE", too.
 The report states what the log lacks, such as the host or a header, and its assumptions.
 FORMAT is common, combined, haproxy, weir-proxy, an nginx log_format, or json with member names:
-"json time=ts client=ip took=ms:ms" (time, client, request, target, method, host, status, took;
-nested: request.uri). Times without a zone are UTC. Files may be gzip-compressed.
+"json time=ts client=ip took=ms:ms" (time, client, request, target, method, host, status, took,
+sent, received; nested: request.uri). Times without a zone are UTC. Files may be gzip-compressed.
 --spread places the requests of a log with whole seconds: even distributes them evenly within their
 second, random at random, burst all at once. By default the report uses even and also gives the
 rejections of the others.
@@ -100,9 +101,11 @@ plan alternative(plan p, std::string_view text) {
     return p;
 }
 
-std::string joined(std::vector<rule> const& rules) {
+std::string rules_of(plan const& p) {
     std::vector<std::string> texts;
-    for (auto const& r : rules)
+    for (auto const& r : p.rules)
+        texts.push_back(to_string(r));
+    for (auto const& r : p.byte_rules)
         texts.push_back(to_string(r));
     return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -155,6 +158,7 @@ public:
     std::vector<std::string> versus;
     bool has_max_keys = false;
     bool has_max_rejected = false;
+    bool has_max_slowed = false;
 
 private:
     template <class Set>
@@ -196,7 +200,7 @@ command_line::command_line(options& o) {
     add("--host", "NAME", "with --config: host of the requests for which the log has none",
         [&o](auto&, auto& v) { o.how.host = v; });
     add_each("--limit", "RULE", "a limit for all requests, or per client or other key",
-             [this](auto& n, auto& v) { base.rules.push_back(rule_of(n, v)); });
+             [this](auto& n, auto& v) { base.add(n, v); });
     add("--seats", "N", "at most N concurrent requests, or adaptive (as in weir-proxy)",
         [this](auto& n, auto& v) { base.rules.push_back(seats(n, v)); });
     add("--rate", "N/TIME", "at most N requests in any TIME (as in weir-proxy)",
@@ -243,6 +247,11 @@ command_line::command_line(options& o) {
             o.max_rejected = part(n, v);
             has_max_rejected = true;
         });
+    add("--max-slowed", "SHARE", "for --find with bytes: largest share of slowed responses (0.1%)",
+        [&o, this](auto& n, auto& v) {
+            o.max_slowed = part(n, v);
+            has_max_slowed = true;
+        });
     add("--service-time", "TIME",
         "service time if the log has none: 50ms, `exponential 50ms` or 10ms..90ms",
         [&o](auto& n, auto& v) {
@@ -273,9 +282,10 @@ command_line::command_line(options& o) {
         });
     add("--max-unreadable", "SHARE", "largest acceptable share of unreadable lines (5%)",
         [&o](auto& n, auto& v) { o.logs.most_unreadable = part(n, v); });
-    add("--top", "N", "list the N keys with the most rejections (10)", [&o](auto& n, auto& v) {
-        o.how.most_keys = static_cast<std::size_t>(integer(n, v, 0, 1'000'000));
-    });
+    add("--top", "N", "list the N keys with the most rejections or bytes (10)",
+        [&o](auto& n, auto& v) {
+            o.how.most_keys = static_cast<std::size_t>(integer(n, v, 0, 1'000'000));
+        });
     app_.add_flag("--json", o.json, "print the report as JSON");
     add("--report", "FILE", "also write the report with plots to FILE, as HTML",
         [&o](auto&, auto& v) { o.html = v; });
@@ -302,20 +312,24 @@ options parse_options(int argc, char const* const* argv) {
     base.queue.patience = patience_of(base.queue.patience, line.patience);
     if (o.find && !line.versus.empty())
         throw tool::usage_error("--find and --versus exclude each other");
-    if (!o.find && line.has_max_rejected)
-        throw tool::usage_error("--max-rejected requires --find");
+    bool const finds_bytes = o.find && o.find->is_of_bytes();
+    if (line.has_max_rejected && (!o.find || finds_bytes))
+        throw tool::usage_error(finds_bytes ? "a rate of bytes rejects no request: use --max-slowed"
+                                            : "--max-rejected requires --find");
+    if (line.has_max_slowed && !finds_bytes)
+        throw tool::usage_error("--max-slowed requires --find with a rate of bytes");
     if (o.find && std::ranges::count(o.logs.files, "-"))
         throw tool::usage_error(
             "--find reads the log several times, so it cannot use standard input");
     if (std::ranges::count(o.logs.files, "-") > 1)
         throw tool::usage_error("- (standard input) appears twice");
-    base.name = joined(base.rules);
+    base.name = rules_of(base);
     if (!line.file.empty()) {
         if (auto const other = line.of_file(); !other.empty())
             throw tool::usage_error(
                 fmt::format("{} and --config exclude each other; set it in the file", other));
         base = plan_of_file(line.file);
-    } else if (base.rules.empty() && !(o.find && o.find->example())) {
+    } else if (base.name.empty() && !(o.find && !o.find->is_patience())) {
         throw tool::usage_error(
             "no limit given; use --limit, --seats, --rate or --config; see --help");
     }
@@ -328,10 +342,11 @@ options parse_options(int argc, char const* const* argv) {
     if (o.find)
         all.push_back(o.find->with(base, 1));
     for (auto const& p : all)
-        if (p.rules.size() > most_rules)
+        if (p.rules.size() + p.byte_rules.size() > most_rules)
             throw tool::usage_error(fmt::format("more than {} limits", most_rules));
     auto const has_keys = [](plan const& p) {
-        return std::ranges::any_of(p.rules, [](rule const& r) { return r.per.has_value(); });
+        auto const has_key = [](auto const& r) { return r.per.has_value(); };
+        return std::ranges::any_of(p.rules, has_key) || std::ranges::any_of(p.byte_rules, has_key);
     };
     if (line.has_max_keys && std::ranges::none_of(all, has_keys))
         throw tool::usage_error("--max-keys requires a limit per client or other key; see --limit");

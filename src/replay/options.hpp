@@ -23,6 +23,7 @@ struct options {
     std::optional<unknown> find;
     std::string find_text;
     double max_rejected = 0.001;
+    double max_slowed = 0.001;
 
     bool json = false;
     std::string html;     // path of the HTML report; empty for none

@@ -87,6 +87,28 @@ struct rule_outcome {
     reasons rejected{};
 };
 
+/// A key and what it transferred.
+struct key_bytes {
+    std::string key;
+    std::uint64_t bytes = 0;
+    std::uint64_t busiest_second = 0;
+    nanoseconds waited{};  // the sum of the waits of its transfers
+};
+
+/// The effect of one direction of a limit of bytes.
+struct byte_outcome {
+    std::string text;
+    bool is_up = false;
+    bool dry_run = false;
+    std::uint64_t transfers = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t busiest_second = 0;  // bytes of all keys in the second with the most
+    std::uint64_t late = 0;            // bytes that a dry run would have delayed
+    nanoseconds waited{};              // the sum of the waits of transfers
+    std::uint64_t keys = 0;            // with bytes
+    std::vector<key_bytes> top_keys = {};
+};
+
 /// A key with rejected requests.
 struct rejected_key {
     std::string what;  // kind of key, such as `client`
@@ -117,6 +139,10 @@ struct outcome {
 
     weir::wait_histogram waits;  // waits of requests that were granted after a wait
     nanoseconds longest_wait{};
+
+    std::vector<byte_outcome> bandwidths;  // in the order of the plan
+    weir::wait_histogram slowed;           // how much later responses ended than in the log
+    nanoseconds longest_slowed{};
 
     bool holds = false;             // the plan has seats
     std::uint64_t peak_in_use = 0;  // largest number of concurrent requests

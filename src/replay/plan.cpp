@@ -100,6 +100,31 @@ void set_queue(weir::queue_options& queue, std::string_view text) {
     }
 }
 
+bool is_up(config::direction d) noexcept {
+    return d == &config::bandwidth::up;
+}
+
+// Removes and returns the key behind ` per `.
+std::optional<key> cut_key(std::string_view& text) {
+    constexpr std::string_view word = " per ";
+    auto const at = text.rfind(word);
+    if (at == text.npos)
+        return {};
+    auto const name = text.substr(at + word.size());
+    auto found = key_of(name);
+    if (!found)
+        throw tool::usage_error(fmt::format(
+            "unknown key `{}`: use client, header NAME, path N (a segment of the path, from 1 "
+            "to 100), path or field NAME",
+            name));
+    text = text.substr(0, at);
+    return found;
+}
+
+std::string with_key(std::string text, std::optional<key> const& per) {
+    return per ? fmt::format("{} per {}", text, to_string(*per)) : text;
+}
+
 rule rule_of_file(std::string const& option, std::string_view text) {
     try {
         return rule::parse(text);
@@ -107,6 +132,27 @@ rule rule_of_file(std::string const& option, std::string_view text) {
         tool::reject(option, text,
                      fmt::format("a rule such as \"100/1s per client\": {}", wrong.what()));
     }
+}
+
+std::optional<byte_rule> bytes_of(std::string const& option, std::string_view text) {
+    try {
+        return byte_rule::parse(text);
+    } catch (tool::usage_error const& wrong) {
+        tool::reject(option, text,
+                     fmt::format("a rule such as \"10MB/s down per client\": {}", wrong.what()));
+    }
+}
+
+// Changes a limit of bytes of a file.
+void change_bytes(config::limit& l, std::string const& option, std::string_view text) {
+    if (text == config::unlimited) {
+        l.bandwidth.emplace();
+        return;
+    }
+    auto const r = bytes_of(option, text);
+    if (!r || r->per)
+        tool::reject(option, text, "a rate of bytes and a direction, such as \"10MB/s down\"");
+    (*l.bandwidth).*(r->direction) = r->rate;
 }
 
 }  // namespace
@@ -121,28 +167,48 @@ rule rule_of(std::string const& option, std::string_view text) {
 }
 
 rule rule::parse(std::string_view text) {
-    constexpr std::string_view word = " per ";
     rule r;
-    auto const at = text.rfind(word);
+    r.per = cut_key(text);
     try {
-        r.config = config::rule_of(text.substr(0, at));
+        r.config = config::rule_of(text);
     } catch (std::invalid_argument const& wrong) {
         throw tool::usage_error(wrong.what());
     }
-    if (at == text.npos)
-        return r;
-    r.per = key_of(text.substr(at + word.size()));
-    if (!r.per)
-        throw tool::usage_error(fmt::format(
-            "unknown key `{}`: use client, header NAME, path N (a segment of the path, from 1 "
-            "to 100), path or field NAME",
-            text.substr(at + word.size())));
     return r;
 }
 
 std::string to_string(rule const& r) {
-    auto text = to_string(r.config);
-    return r.per ? fmt::format("{} per {}", text, to_string(*r.per)) : text;
+    return with_key(to_string(r.config), r.per);
+}
+
+std::optional<byte_rule> byte_rule::parse(std::string_view text) {
+    byte_rule r{{}, &config::bandwidth::down, {}};
+    auto rest = text.substr(0, text.rfind(" per "));
+    bool has_direction = false;
+    for (auto const d : config::directions) {
+        std::string_view const word = is_up(d) ? " up" : " down";
+        if (!rest.ends_with(word))
+            continue;
+        has_direction = true;
+        r.direction = d;
+        rest.remove_suffix(word.size());
+    }
+    auto const rate = config::byte_rate_of(rest);
+    if (!rate && !has_direction)
+        return {};
+    if (!rate)
+        throw tool::usage_error(
+            fmt::format("`{}` is not a rate of bytes such as 10MB/s or `10MB/s burst 1MB`", rest));
+    if (!has_direction)
+        throw tool::usage_error("a rate of bytes needs `down` (to clients) or `up` behind it");
+    r.rate = *rate;
+    r.per = cut_key(text);
+    return r;
+}
+
+std::string to_string(byte_rule const& r) {
+    return with_key(fmt::format("{} {}", to_string(r.rate), is_up(r.direction) ? "up" : "down"),
+                    r.per);
 }
 
 void plan::sort() {
@@ -161,6 +227,20 @@ void plan::replace(rule const& r) {
     });
     rules.push_back(r);
     sort();
+}
+
+void plan::replace(byte_rule const& r) {
+    std::erase_if(byte_rules, [&](byte_rule const& other) {
+        return other.per == r.per && other.direction == r.direction;
+    });
+    byte_rules.push_back(r);
+}
+
+void plan::add(std::string const& option, std::string_view text) {
+    if (auto const bytes = bytes_of(option, text))
+        byte_rules.push_back(*bytes);
+    else
+        rules.push_back(rule_of(option, text));
 }
 
 void plan::change(std::string const& option, std::string_view text) {
@@ -186,10 +266,18 @@ void plan::change(std::string const& option, std::string_view text) {
         }
     } else if (changed) {
         auto const colon = text.find(": ");
-        auto const found =
-            std::ranges::find(changed->limits, text.substr(0, colon), &config::limit::name);
+        auto const which = text.substr(0, colon);
+        auto const found = std::ranges::find(changed->limits, which, &config::limit::name);
+        auto const of_bytes = std::ranges::find(changed->bandwidths, which, &config::limit::name);
+        if (colon != text.npos && of_bytes != changed->bandwidths.end()) {
+            change_bytes(*of_bytes, option, text.substr(colon + 2));
+            file = std::move(changed);
+            return;
+        }
         if (colon == text.npos || found == changed->limits.end()) {
-            auto const names = changed->limits | std::views::transform(&config::limit::name);
+            std::vector<std::string> names;
+            for (auto const* const known : {&changed->limits, &changed->bandwidths})
+                std::ranges::transform(*known, std::back_inserter(names), &config::limit::name);
             tool::reject(option, text,
                          fmt::format("`NAME: RULE` with the name of a limit ({}), `patience TIME` "
                                      "or `queue N`",
@@ -212,10 +300,22 @@ void plan::change(std::string const& option, std::string_view text) {
                          fmt::format("a rule of the same kind as `{}`, without a key",
                                      to_string(found->rule)));
         found->rule = r.config;
+    } else if (auto const bytes = bytes_of(option, text)) {
+        replace(*bytes);
     } else {
         replace(rule_of(option, text));
     }
     file = std::move(changed);
+}
+
+template <class Planned>
+void plan::set_prefixes(Planned& l) const {
+    l.what.v4_prefix = v4_prefix;
+    l.what.v6_prefix = v6_prefix;
+    if (l.per) {
+        l.per->v4_prefix = v4_prefix;
+        l.per->v6_prefix = v6_prefix;
+    }
 }
 
 std::vector<planned_limit> plan::limits() const {
@@ -226,13 +326,8 @@ std::vector<planned_limit> plan::limits() const {
             l.what.rule = r.config;
             l.what.queue = queue;
             l.what.max_keys = static_cast<std::int64_t>(max_keys);
-            l.what.v4_prefix = v4_prefix;
-            l.what.v6_prefix = v6_prefix;
             l.per = r.per;
-            if (l.per) {
-                l.per->v4_prefix = v4_prefix;
-                l.per->v6_prefix = v6_prefix;
-            }
+            set_prefixes(l);
             l.text = to_string(r);
         }
     } else {
@@ -242,8 +337,7 @@ std::vector<planned_limit> plan::limits() const {
             if (!c.key.empty())
                 l.per = key_of(c);
             auto const rule = c.tree ? "tree of " + to_string(c.rule) : config::rule_text(c);
-            l.text = fmt::format("{}: {}{}{}", c.name, rule, l.per ? " per " : "",
-                                 l.per ? to_string(*l.per) : "");
+            l.text = with_key(fmt::format("{}: {}", c.name, rule), l.per);
         }
         for (auto const& u : file->upstreams)
             if (auto seats = config::seats_of(u)) {
@@ -262,12 +356,52 @@ std::vector<planned_limit> plan::limits() const {
     return all;
 }
 
+std::vector<planned_bandwidth> plan::bandwidths() const {
+    std::vector<planned_bandwidth> all;
+    if (!file) {
+        for (auto const& r : byte_rules) {
+            auto& l = all.emplace_back(planned_bandwidth{{}, r.direction, r.per, to_string(r)});
+            l.what.bandwidth.emplace().*r.direction = r.rate;
+            l.what.max_keys = static_cast<std::int64_t>(max_keys);
+            set_prefixes(l);
+        }
+        return all;
+    }
+    for (auto const& c : file->bandwidths)
+        for (auto const direction : config::directions) {
+            if (!config::has_rate(c, direction))
+                continue;
+            auto& l = all.emplace_back(planned_bandwidth{c, direction, {}, {}});
+            if (!c.key.empty())
+                l.per = key_of(c);
+            auto const rate = config::rate_of(c, direction);
+            l.text = with_key(fmt::format("{} {}: {}", c.name, l.is_up() ? "up" : "down",
+                                          rate ? to_string(*rate) : config::unlimited),
+                              l.per);
+        }
+    return all;
+}
+
+config::listener const* plan::only_listener() const {
+    config::listener const* found = nullptr;
+    for (auto const& l : file->listeners) {
+        if (l.tcp || l.check || l.https_port)
+            continue;
+        if (found)
+            return nullptr;
+        found = &l;
+    }
+    return found;
+}
+
 std::vector<plan::route> plan::routes() const {
     std::vector<route> all;
     if (!file) {
         auto& r = all.emplace_back();
         for (std::size_t i = 0; i != rules.size(); ++i)
             r.limits.push_back(i);
+        for (std::size_t i = 0; i != byte_rules.size(); ++i)
+            r.bandwidths.push_back(i);
         return all;
     }
     auto const known = limits();
@@ -276,8 +410,16 @@ std::vector<plan::route> plan::routes() const {
             ++from;
         r.limits.push_back(from);
     };
+    auto const of_bytes = bandwidths();
+    auto const* const listener = only_listener();
     for (auto const& c : file->routes) {
         auto& r = all.emplace_back(route{c, {}, limiting::clients_of(c)});
+        auto names = c.bandwidths;
+        if (listener && !c.respond)
+            names.insert(names.end(), listener->bandwidths.begin(), listener->bandwidths.end());
+        for (std::size_t i = 0; i != of_bytes.size(); ++i)
+            if (std::ranges::find(names, of_bytes[i].what.name) != names.end())
+                r.bandwidths.push_back(i);
         for (auto const& each : c.limits)
             add(r, each, 0);
         for (auto const& u : file->upstreams)

@@ -42,6 +42,16 @@ std::string length(nanoseconds d) {
     return fmt::format("{} h {} min", s / 1h, s % 1h / 1min);
 }
 
+std::string size(std::uint64_t bytes) {
+    constexpr std::pair<char const*, std::uint64_t> units[] = {
+        {"TB", 1'000'000'000'000}, {"GB", 1'000'000'000}, {"MB", 1'000'000}, {"kB", 1'000}};
+    for (auto const& [name, unit] : units)
+        if (bytes >= unit)
+            return fmt::format("{:.1f} {}", static_cast<double>(bytes) / static_cast<double>(unit),
+                               name);
+    return fmt::format("{} B", bytes);
+}
+
 std::string percent(double part) {
     return part != 0 && part < 0.0001 ? "< 0.01 %" : fmt::format("{:.2f} %", 100 * part);
 }
@@ -88,6 +98,42 @@ std::optional<std::string> assumed(logs::key_source const& what, report const& r
                        what.name);
 }
 
+void add_notes_on_bytes(std::vector<std::string>& all, report const& r) {
+    auto const any = [&](bool is_up) {
+        return std::ranges::any_of(r.outcomes, [&](outcome const& o) {
+            return std::ranges::any_of(o.bandwidths, [&](byte_outcome const& b) {
+                return b.is_up == is_up;
+            });
+        });
+    };
+    auto const add_sizes = [&](std::uint64_t known, char const* what, char const* where) {
+        if (known == 0)
+            all.push_back(fmt::format(
+                "The log has no sizes of {}: limits of the bytes {} have no effect.", what, where));
+        else if (auto const others = r.requests.requests - known; others != 0)
+            all.push_back(fmt::format("The log has no size for {} of the {}: they count as empty.",
+                                      grouped(others), what));
+    };
+    if (any(false))
+        add_sizes(r.requests.with_sent, "responses", "to clients");
+    if (any(true))
+        add_sizes(r.requests.with_received, "requests", "from clients");
+    if (any(false) || any(true))
+        all.push_back(r.requests.held_by_log == 0 && !r.takes
+                          ? "The log has no service times: the bytes of a response count as ready "
+                            "when its request is granted."
+                          : "A log does not tell when a server wrote the bytes of a response: they "
+                            "count as ready evenly over its service time.");
+    if (std::ranges::any_of(r.plans, [](plan const& p) {
+            return p.file && !p.only_listener() &&
+                   std::ranges::any_of(p.file->listeners, [](config::listener const& l) {
+                       return !l.bandwidths.empty();
+                   });
+        }))
+        all.push_back("A log does not tell the listener of a request: the limits of several "
+                      "listeners were left out.");
+}
+
 }  // namespace
 
 std::vector<std::string> notes(report const& r) {
@@ -132,6 +178,7 @@ std::vector<std::string> notes(report const& r) {
             all.push_back("Adaptive seats used the service times of the log, which another number "
                           "of seats would have changed.");
     }
+    add_notes_on_bytes(all, r);
     for (auto const& what : r.read.missing)
         if (auto const note = assumed(what, r))
             all.push_back(*note);
@@ -185,6 +232,10 @@ std::string share(std::uint64_t n, std::uint64_t all) {
 
 std::string wait_or_none(outcome const& o, double q) {
     return o.waits.count() == 0 ? "-" : length(std::min(o.waits.quantile(q), o.longest_wait));
+}
+
+std::string slowed_or_none(outcome const& o, double q) {
+    return o.slowed.count() == 0 ? "-" : length(std::min(o.slowed.quantile(q), o.longest_slowed));
 }
 
 // Aligns the first column to the left and the others to the right.
@@ -276,19 +327,64 @@ std::vector<table_line> summary(report const& r) {
     if (any(&outcome::holds))
         line("peak in use",
              [](outcome const& o) { return o.holds ? grouped(o.peak_in_use) : std::string("-"); });
+    if (any([](outcome const& o) { return !o.bandwidths.empty(); })) {
+        counts("slowed by bandwidth", [](outcome const& o) { return o.slowed.count(); }, part);
+        for (auto const& [name, q] : {std::pair{"  slowed p50", 0.5}, {"  slowed p99", 0.99}})
+            line(name, [&](outcome const& o) { return slowed_or_none(o, q); });
+        line("  slowed max", [](outcome const& o) { return slowed_or_none(o, 1); });
+    }
+    std::size_t bandwidths = 0;
+    for (auto const& o : r.outcomes)
+        bandwidths = std::max(bandwidths, o.bandwidths.size());
+    for (std::size_t i = 0; i != bandwidths; ++i) {
+        auto const of = [&](auto cell) {
+            return [i, cell](outcome const& o) {
+                return i < o.bandwidths.size() ? cell(o.bandwidths[i]) : std::string("-");
+            };
+        };
+        auto const any_of = [&](auto is) {
+            return any([&](outcome const& o) {
+                return i < o.bandwidths.size() && is(o.bandwidths[i]);
+            });
+        };
+        if (!any_of([](byte_outcome const& b) { return b.bytes != 0; }))
+            continue;
+        line("bytes through",
+             of([](byte_outcome const& b) { return b.text + (b.dry_run ? " (dry run)" : ""); }));
+        line("  in all", of([](byte_outcome const& b) { return size(b.bytes); }));
+        line("  busiest second", of([](byte_outcome const& b) { return size(b.busiest_second); }));
+        line("  waited in all", of([](byte_outcome const& b) { return length(b.waited); }));
+        if (any_of([](byte_outcome const& b) { return b.dry_run; }))
+            line("  would wait", of([](byte_outcome const& b) {
+                     return b.dry_run ? size(b.late) : std::string("-");
+                 }));
+    }
     return lines;
 }
 
 std::optional<std::string> result_of_search(report const& r) {
     if (!r.found)
         return {};
-    auto const most = percent(r.found->max_rejected);
+    auto const most = percent(r.found->most_share);
+    bool const slows = r.found->is_of_bytes;
     if (r.found->was_found)
-        return fmt::format("{} is the smallest value that rejects at most {}.", r.found->what,
-                           most);
-    return fmt::format(
-        "No number in `{}` keeps rejections at or below {}: other limits reject more.",
-        r.found->what, most);
+        return fmt::format("{} is the smallest value that {} at most {}.", r.found->what,
+                           slows ? "slows" : "rejects", most);
+    return fmt::format("No number in `{}` keeps {} at or below {}: other limits {} more.",
+                       r.found->what, slows ? "slowed responses" : "rejections", most,
+                       slows ? "slow" : "reject");
+}
+
+std::vector<std::string> left_out(report const& r) {
+    std::vector<std::string> all;
+    if (r.read.invalid != 0)
+        all.push_back(fmt::format("{} invalid requests were left out: no limit applies to them.",
+                                  grouped(r.read.invalid)));
+    if (r.read.connections != 0)
+        all.push_back(
+            fmt::format("{} connections of other protocols were left out: they have no requests.",
+                        grouped(r.read.connections)));
+    return all;
 }
 
 std::string to_text(report const& r) {
@@ -307,9 +403,8 @@ std::string to_text(report const& r) {
         for (auto const& l : r.read.shown)
             out += fmt::format("  {}:{}: {}: {}\n", l.file, l.number, l.why, l.text);
     }
-    if (r.read.invalid != 0)
-        out += fmt::format("{} invalid requests were left out: no limit applies to them.\n",
-                           grouped(r.read.invalid));
+    for (auto const& text : left_out(r))
+        out += text + '\n';
     if (auto const found = result_of_search(r))
         out += fmt::format("\n{}\n", *found);
     out += '\n' + aligned(summary(r));
@@ -324,6 +419,17 @@ std::string to_text(report const& r) {
                             {fmt::format("{} of {}", grouped(k.rejected), grouped(k.asked))}});
         out += aligned(keys);
     }
+    for (auto const& o : r.outcomes)
+        for (auto const& b : o.bandwidths) {
+            if (b.top_keys.empty())
+                continue;
+            out += fmt::format("\nkeys with the most bytes through {}, with {}\n", b.text, o.name);
+            std::vector<table_line> keys{{"", {"bytes", "busiest second", "waited"}}};
+            for (auto const& k : b.top_keys)
+                keys.push_back({"  " + (k.key.empty() ? "-" : k.key),
+                                {size(k.bytes), size(k.busiest_second), length(k.waited)}});
+            out += aligned(keys);
+        }
     out += '\n';
     for (auto const& n : notes(r))
         out += n + '\n';

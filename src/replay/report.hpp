@@ -31,7 +31,8 @@ struct report {
     struct search {
         std::string what;  // the text of --find, with the number found if `was_found`
         bool was_found = false;
-        double max_rejected = 0;
+        bool is_of_bytes = false;
+        double most_share = 0;  // of rejected requests, or with bytes of slowed responses
     };
     std::optional<search>
         found;  // result of --find; the outcomes then belong to the numbers around it
@@ -48,6 +49,8 @@ struct report {
 [[nodiscard]] std::string grouped(std::uint64_t n);
 /// Formats a duration: `1.5 ms`.
 [[nodiscard]] std::string length(nanoseconds d);
+/// Formats a number of bytes: `1.5 MB`.
+[[nodiscard]] std::string size(std::uint64_t bytes);
 /// Formats a share as a percentage: `12.30 %`.
 [[nodiscard]] std::string percent(double part);
 /// Formats an instant in UTC: `1995-08-01 06:00:00.000`.
@@ -59,6 +62,9 @@ struct table_line {
     std::vector<std::string> cells;
     std::vector<std::uint64_t> counts = {};  // the numbers in the cells, if these are counts
 };
+/// Returns what the replay left out of the lines that it could read, in one text each.
+[[nodiscard]] std::vector<std::string> left_out(report const& r);
+
 /// Returns the table of the outcomes. Its first line has the names of the plans.
 [[nodiscard]] std::vector<table_line> summary(report const& r);
 

@@ -470,6 +470,26 @@ void keys(page& p, report const& r) {
     p.raw("</div>\n");
 }
 
+void bytes(page& p, report const& r) {
+    std::size_t number = 0;
+    for (auto const& o : r.outcomes)
+        for (auto const& b : o.bandwidths) {
+            if (b.top_keys.empty())
+                continue;
+            if (number == 0)
+                p.raw("<h2>Keys with the most bytes</h2>\n<div class=\"sides\">\n");
+            p.add("<figure><h3>{}: {}</h3><table class=\"full\" id=\"bytes-{}\">", plain(o.name),
+                  plain(b.text), number++);
+            head_row(p, {"key", "bytes", "busiest second", "waited"});
+            p.raw("<tbody>\n");
+            for (auto const& k : b.top_keys)
+                row(p, k.key, {size(k.bytes), size(k.busiest_second), length(k.waited)});
+            p.raw("</tbody></table></figure>\n");
+        }
+    if (number != 0)
+        p.raw("</div>\n");
+}
+
 void numbers(page& p, report const& r) {
     p.raw("<section class=\"numbers\"><h2>Numbers</h2>\n");
     std::size_t number = 0;
@@ -507,15 +527,15 @@ std::string to_html(report const& r) {
     if (r.read.unreadable != 0)
         p.add("<p>{} of {} lines were skipped.</p>\n", grouped(r.read.unreadable),
               grouped(r.read.lines));
-    if (r.read.invalid != 0)
-        p.add("<p>{} invalid requests were left out: no limit applies to them.</p>\n",
-              grouped(r.read.invalid));
+    for (auto const& text : left_out(r))
+        p.add("<p>{}</p>\n", plain(text));
     p.add("<pre id=\"command\">{}</pre>\n", plain(r.command));
     if (!r.outcomes.empty())
         summary_table(p, r);
     over_time(p, r);
     waits(p, r);
     keys(p, r);
+    bytes(p, r);
     p.raw("<h2>Assumptions and limitations</h2>\n<ul>\n");
     for (auto const& n : notes(r))
         p.add("<li>{}</li>\n", plain(n));

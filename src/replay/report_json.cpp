@@ -15,6 +15,38 @@ std::string in_seconds(nanoseconds d) {
     return fmt::format("{:.9f}", static_cast<double>(d.count()) / 1e9);
 }
 
+void write_bandwidths(tool::json& w, outcome const& o) {
+    w.name("slowed").begin().member("requests", o.slowed.count());
+    for (auto const& [name, q] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}})
+        w.name(name).raw(in_seconds(std::min(o.slowed.quantile(q), o.longest_slowed)));
+    w.name("max").raw(in_seconds(o.longest_slowed)).end();
+    w.name("bandwidths").begin('[');
+    for (auto const& b : o.bandwidths) {
+        w.begin()
+            .member("limit", b.text)
+            .member("direction", b.is_up ? "up" : "down")
+            .member("dry_run", b.dry_run)
+            .member("transfers", b.transfers)
+            .member("bytes", b.bytes)
+            .member("busiest_second", b.busiest_second)
+            .member("late_bytes", b.late)
+            .name("waited")
+            .raw(in_seconds(b.waited))
+            .member("keys", b.keys);
+        w.name("top_keys").begin('[');
+        for (auto const& k : b.top_keys)
+            w.begin()
+                .member("key", k.key)
+                .member("bytes", k.bytes)
+                .member("busiest_second", k.busiest_second)
+                .name("waited")
+                .raw(in_seconds(k.waited))
+                .end();
+        w.end(']').end();
+    }
+    w.end(']');
+}
+
 void write(tool::json& w, outcome const& o) {
     w.begin()
         .member("name", o.name)
@@ -42,6 +74,8 @@ void write(tool::json& w, outcome const& o) {
     w.member("longest_queue", o.longest_queue);
     if (o.holds)
         w.member("peak_in_use", o.peak_in_use);
+    if (!o.bandwidths.empty())
+        write_bandwidths(w, o);
     w.name("top_rejected").begin('[');
     for (auto const& k : o.top_rejected)
         w.begin()
@@ -77,7 +111,8 @@ std::string to_json(report const& r) {
     w.end(']')
         .member("lines", r.read.lines)
         .member("unreadable", r.read.unreadable)
-        .member("invalid_requests", r.read.invalid);
+        .member("invalid_requests", r.read.invalid)
+        .member("connections", r.read.connections);
     w.name("unreadable_lines").begin('[');
     for (auto const& l : r.read.shown)
         w.begin()
@@ -95,7 +130,7 @@ std::string to_json(report const& r) {
         w.name("find")
             .begin()
             .member(f->was_found ? "found" : "not_found", f->what)
-            .member("max_rejected", f->max_rejected)
+            .member(f->is_of_bytes ? "max_slowed" : "max_rejected", f->most_share)
             .end();
     w.name("outcomes").begin('[');
     for (auto const& o : r.outcomes)

@@ -50,15 +50,15 @@ report run(options const& o, watch const& w) {
     if (!o.find)
         return replay_by(o, o.plans, w);
     report last;
-    auto const found =
-        find(o.plans.front(), *o.find, o.max_rejected, [&](std::vector<plan> const& plans) {
-            last = replay_by(o, plans, w);
-            if (last.read.broken_off)
-                throw broken_off();
-            return last.outcomes;
-        });
+    auto const most = o.find->is_of_bytes() ? o.max_slowed : o.max_rejected;
+    auto const found = find(o.plans.front(), *o.find, most, [&](std::vector<plan> const& plans) {
+        last = replay_by(o, plans, w);
+        if (last.read.broken_off)
+            throw broken_off();
+        return last.outcomes;
+    });
     last.found = report::search{found.number ? o.find->text(*found.number) : o.find_text,
-                                found.number.has_value(), o.max_rejected};
+                                found.number.has_value(), o.find->is_of_bytes(), most};
     if (!found.number) {
         last.plans = {last.plans.back()};
         last.rejected_by_spread = {last.rejected_by_spread.back()};

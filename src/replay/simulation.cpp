@@ -111,6 +111,9 @@ simulation::simulation(settings s, std::vector<plan> plans)
             for (auto const& k : {l.per, l.fair, l.priority})
                 if (k)
                     add_key(*k);
+        for (auto const& l : p.bandwidths())
+            if (l.per)
+                add_key(*l.per);
         routes_.push_back(p.routes());
         if (p.file && !routed_by_) {
             using kind = logs::key_source::kind;
@@ -153,6 +156,10 @@ bool simulation::add(logs::entry const& e) {
     is_shifted_ = is_shifted_ || p.before != 0ns;
     p.request.line = traffic_.requests;
     p.request.status = static_cast<std::uint16_t>(e.status);
+    p.request.sent = e.sent.value_or(0);
+    p.request.received = e.received.value_or(0);
+    traffic_.with_sent += e.sent ? 1 : 0;
+    traffic_.with_received += e.received ? 1 : 0;
     p.request.overloaded = e.status >= 502 && e.status <= 504;
     for (std::size_t k = 0; k != keys_.size(); ++k)
         p.request.keys[k] = keys_[k].of(e);

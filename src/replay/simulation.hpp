@@ -52,6 +52,9 @@ struct traffic {
     std::uint64_t held_by_log = 0;     // the log
     std::uint64_t held_like_last = 0;  // the last request on the route that had one
     std::uint64_t held_by_none = 0;    // none: 0, because no earlier request on the route had one
+
+    std::uint64_t with_sent = 0;      // requests with the bytes of the response in the log
+    std::uint64_t with_received = 0;  // requests with their bytes in the log
 };
 
 /// Replays the requests of a log through the limiters of each plan.

@@ -35,11 +35,13 @@ struct arrival {
     std::uint64_t line = 0;  // its position in the log
     nanoseconds held{};      // service time
     std::array<std::uint32_t, most_keys> keys{};
-    std::uint32_t way = 0;      // number of its routes, one in each plan
-    std::uint32_t permits = 0;  // that it takes if its cost is not a number; 0: the estimate
-    bool overloaded = false;    // the service was overloaded: status 502 to 504
-    std::uint16_t status = 0;   // of the response; 0 if the log has none
-    bool is_late = false;       // it arrived before `at`
+    std::uint32_t way = 0;       // number of its routes, one in each plan
+    std::uint32_t permits = 0;   // that it takes if its cost is not a number; 0: the estimate
+    bool overloaded = false;     // the service was overloaded: status 502 to 504
+    std::uint16_t status = 0;    // of the response; 0 if the log has none
+    bool is_late = false;        // it arrived before `at`
+    std::uint64_t sent = 0;      // bytes of the response
+    std::uint64_t received = 0;  // bytes of the request
 };
 
 /// Selects the key of an arrival that selects a limiter.
@@ -108,12 +110,15 @@ struct steady_hash {
 
 class lane;
 struct visit;
+struct transfer;
 
-/// The completion handler of a waiting request: reports the decision to its lane.
+/// The completion handler of a waiting request or transfer: reports the decision to its lane.
 class on_turn {
 public:
     on_turn(lane& owner, visit& v, stage::executor_type const& ex) noexcept
         : lane_(&owner), visit_(&v), executor_(ex) {}
+    on_turn(lane& owner, transfer& t, stage::executor_type const& ex) noexcept
+        : lane_(&owner), transfer_(&t), executor_(ex) {}
 
     using executor_type = stage::executor_type;
     executor_type get_executor() const noexcept { return executor_; }
@@ -126,7 +131,8 @@ public:
 
 private:
     lane* lane_;
-    visit* visit_;
+    visit* visit_ = nullptr;
+    transfer* transfer_ = nullptr;  // in place of the visit
     executor_type executor_;
 };
 
@@ -159,6 +165,9 @@ struct visit {
     gate const* at = nullptr;
     unsigned status = 0;       // of its response
     bool is_answered = false;  // its route answers it once the limits grant it
+    std::size_t route = 0;     // of `at`
+    std::uint32_t parts = 0;   // its service, and its transfers that have not ended
+    nanoseconds slowed{};      // how much later its transfers ended than in the log
 };
 
 }  // namespace replay

@@ -214,8 +214,12 @@ private:
 class client_engine final : public engine {
 public:
     client_engine(std::shared_ptr<server_client const> of, ssl_ptr ssl, int descriptor,
-                  clock::time_point began, clock::time_point verified)
-        : engine(of, std::move(ssl), descriptor), client_(*of), began_(began), verified_(verified) {
+                  clock::time_point began, clock::time_point verified, inner_protocol inner)
+        : engine(of, std::move(ssl), descriptor),
+          client_(*of),
+          began_(began),
+          verified_(verified),
+          keeps_sessions_(inner != inner_protocol::none) {
         SSL_set_app_data(this->ssl(), this);
     }
 
@@ -227,7 +231,8 @@ public:
     }
 
     void keep(SSL_SESSION const* session) const {
-        client_.keep(session, SSL_session_reused(ssl()) != 0 ? verified_ : began_);
+        if (keeps_sessions_)
+            client_.keep(session, SSL_session_reused(ssl()) != 0 ? verified_ : began_);
     }
 
 protected:
@@ -248,6 +253,7 @@ private:
     server_client const& client_;
     clock::time_point const began_;
     clock::time_point const verified_;  // the session that the connection may resume
+    bool const keeps_sessions_;
 };
 
 int on_session(SSL* ssl, SSL_SESSION* session) {
@@ -267,7 +273,7 @@ bool server_client::expect_name(SSL* ssl) const {
 std::unique_ptr<net::channel> server_client::connect(int descriptor, inner_protocol inner) const {
     auto const now = clock::now();
     ssl_ptr ssl(SSL_new(shared_->context.get()));
-    auto const known = session_at(now);
+    auto const known = inner == inner_protocol::none ? known_session() : session_at(now);
     if (!ssl || !expect_name(ssl.get()) ||
         (inner == inner_protocol::http &&
          SSL_set_alpn_protos(ssl.get(), http_1_1.data(), http_1_1.size()) != 0) ||
@@ -277,7 +283,7 @@ std::unique_ptr<net::channel> server_client::connect(int descriptor, inner_proto
     }
     SSL_set_connect_state(ssl.get());
     return std::make_unique<client_engine>(
-        shared_from_this(), std::move(ssl), descriptor, now, known.verified);
+        shared_from_this(), std::move(ssl), descriptor, now, known.verified, inner);
 }
 
 }  // namespace

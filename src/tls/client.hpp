@@ -27,6 +27,7 @@ struct client_settings {
 enum class inner_protocol : std::uint8_t {
     http,   // HTTP/1.1, which is offered to the server by ALPN
     other,  // without ALPN
+    none,   // the connection only tries the handshake: it neither resumes a session nor keeps one
 };
 
 /// The connections to one server. Each connection resumes the session of an earlier one, if the server allows it. A

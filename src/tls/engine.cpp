@@ -119,7 +119,7 @@ context_ptr engine::make_context(SSL_METHOD const* side) {
 
 engine::engine(std::shared_ptr<void const> of, ssl_ptr ssl, int descriptor)
     : of_(std::move(of)), ssl_(std::move(ssl)) {
-    SSL_set_fd(ssl_.get(), descriptor);
+    flight_.begin(ssl_.get(), descriptor);
 }
 
 net::error_code engine::error_of(unsigned long code) const {
@@ -182,10 +182,23 @@ engine::result engine::failed() {
 }
 
 engine::result engine::shake_hands() {
-    ERR_clear_error();
-    errno = 0;
-    if (SSL_do_handshake(ssl_.get()) != 1)
-        return failed();
+    auto sent = flight_.send();  // the rest of a flight that the socket did not accept at once
+    result r;
+    if (!sent) {
+        ERR_clear_error();
+        errno = 0;
+        r = SSL_do_handshake(ssl_.get()) == 1 ? result() : failed();
+        sent = flight_.send();  // also the alert of a failure
+    }
+    if (r.ec && r.ec != asio::error::would_block)
+        return r;
+    if (sent) {
+        is_deaf_ = sent != asio::error::would_block;
+        return {.ec = sent, .next = net::stream_socket::wait_write};
+    }
+    if (r.ec)
+        return r;
+    flight_.end();
     // A client can ask for shorter records (RFC 6066).
     auto const code = SSL_SESSION_get_max_fragment_length(SSL_get0_session(ssl_.get()));
     longest_ = code == TLSEXT_max_fragment_length_DISABLED ? record_size : std::size_t(256) << code;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "flight.hpp"
 #include "net/channel.hpp"
 #include "openssl.hpp"
 
@@ -35,6 +36,7 @@ private:
     [[nodiscard]] result write_record(char const* bytes, std::size_t n);
 
     std::shared_ptr<void const> of_;
+    flight flight_;
     ssl_ptr ssl_;
     std::string server_name_;
     std::string client_certificate_;

@@ -100,9 +100,8 @@ BOOST_AUTO_TEST_CASE(excludes_what_counts_requests) {
     std::string const right = "bandwidth = { down = '1MB/s' }\n";
     for (std::string_view const other :
          {"rule = '1/1s'", "engine = 'x'", "cost = 5", "estimate = 5", "count = 401",
-          "overrides = { a = '1/1s' }", "when_full = 'reject'", "queue = 'patience 1s'",
-          "priority = 'P'", "weights = { a = 1 }", "dry_run = true", "store = 's'",
-          "tree = { \"/\" = '1/1s' }"}) {
+          "when_full = 'reject'", "queue = 'patience 1s'", "priority = 'P'", "weights = { a = 1 }",
+          "store = 's'", "tree = { \"/\" = '1/1s' }"}) {
         auto const key = other.substr(0, other.find(' '));
         auto const problem = problem_of(file("key = 'client'\n" + right + std::string(other)));
         BOOST_TEST(problem.find(fmt::format("`bandwidth` and `{}` exclude each other", key)) !=
@@ -118,6 +117,61 @@ BOOST_AUTO_TEST_CASE(excludes_what_counts_requests) {
     BOOST_TEST(is_refused_in_limit("bandwidth = { both = '1MB/s' }", "both"));
 }
 
+BOOST_AUTO_TEST_CASE(may_have_overrides_and_a_dry_run) {
+    std::string const usual = "bandwidth = { up = '1MB/s', down = '2MB/s' }\n";
+    auto const once = config::read(
+        file(usual +
+             "key = 'header User'\ndry_run = true\noverrides = { a = { down = '9MB/s' }, b = "
+             "'unlimited', c = { up = 'unlimited', down = '1kB/s burst 1B' } }"),
+        "f");
+    BOOST_TEST(once.warnings.empty());
+    auto const written = config::write(once);
+    auto const twice = config::read(written, "f");
+    BOOST_TEST(config::write(twice) == written);
+    for (auto const* const c : {&once, &twice}) {
+        auto const& l = c->bandwidths.front();
+        BOOST_TEST(l.dry_run);
+        BOOST_TEST(l.overrides.empty());
+        BOOST_REQUIRE(l.byte_overrides.size() == 3u);
+        config::byte_rate const up{1'000'000, 50'000};
+        auto const rate = [&](std::uint32_t by, config::direction d) {
+            return config::rate_of(l, d, by);
+        };
+        using b = config::bandwidth;
+        BOOST_TEST(l.byte_overrides[0].first == "a");
+        BOOST_TEST((rate(0, &b::up) == up));  // a direction without a rate has the usual one
+        BOOST_TEST((rate(0, &b::down) == config::byte_rate{9'000'000, 450'000}));
+        BOOST_TEST(!rate(1, &b::up));
+        BOOST_TEST(!rate(1, &b::down));
+        BOOST_TEST(!rate(2, &b::up));
+        BOOST_TEST((rate(2, &b::down) == config::byte_rate{1'000, 1}));
+        BOOST_TEST((config::rate_of(l, &b::up) == up));
+    }
+    auto const one = config::read(file("bandwidth = { up = '1MB/s' }\nkey = 'client'\noverrides = "
+                                       "{ '10.0.0.0/8' = { down = '1MB/s' } }"),
+                                  "f");
+    BOOST_TEST(config::has_rate(one.bandwidths.front(), &config::bandwidth::down));
+    BOOST_TEST(config::limiter_of(one.bandwidths.front(), &config::bandwidth::down).is_unlimited);
+    BOOST_TEST(config::write(config::read(config::write(one), "f")) == config::write(one));
+
+    for (std::string_view const wrong :
+         {"'1MB/s'", "'1/1s'", "{}", "{ down = 5 }", "{ both = '1MB/s' }", "{ down = '1MB' }", "5"})
+        BOOST_TEST(is_refused_in_limit(
+            fmt::format("{}key = 'header User'\noverrides = {{ a = {} }}", usual, wrong),
+            "must be rates of bytes"));
+    BOOST_TEST(is_refused_in_limit(
+        usual + "overrides = { a = 'unlimited' }", "`overrides` requires a `key` with one part"));
+    BOOST_TEST(is_refused_in_limit(
+        usual + "key = 'client'\noverrides = { a = 'unlimited' }", "`a` is not a client"));
+    BOOST_TEST(is_refused_in_limit(
+        usual + "key = 'client'\noverrides = { '10.0.0.0/8' = 'unlimited', "
+                "'10.0.0.0/8 ' = 'unlimited' }",
+        "client"));
+    BOOST_TEST(is_refused_in_limit(usual + "key = 'header U'\nmax_keys = 1\noverrides = { a = { up "
+                                           "= '1MB/s' }, b = { up = '2MB/s' } }",
+                                   "2 overrides exceed `max_keys` (1)"));
+}
+
 BOOST_AUTO_TEST_CASE(requires_an_upstream) {
     std::string const right = "bandwidth = { down = '1MB/s' }\n";
     constexpr std::string_view why = "limit `bytes` has `bandwidth`, which requires `upstream`";
@@ -125,6 +179,38 @@ BOOST_AUTO_TEST_CASE(requires_an_upstream) {
     BOOST_TEST(is_refused_in_limit(right, why, "[[route]]\ncheck = true\nlimits = 'bytes'"));
     BOOST_TEST(is_refused_in_limit(right, "duplicate limit `bytes`",
                                    "[[route]]\nupstream = 'a'\nlimits = ['bytes', 'bytes']"));
+}
+
+BOOST_AUTO_TEST_CASE(is_of_a_listener_of_requests) {
+    std::string const listen = "[[listen]]\naddress = '127.0.0.1:1'\nlimits = 'bytes'\n";
+    std::string const right = "bandwidth = { down = '1MB/s' }\n";
+    auto const once = config::read(file(right, listen), "f");
+    BOOST_TEST(once.warnings.empty());
+    auto const twice = config::read(config::write(once), "f");
+    for (auto const* const c : {&once, &twice}) {
+        BOOST_TEST(c->listeners.front().bandwidths == std::vector<std::string>{"bytes"});
+        BOOST_TEST(c->routes.front().bandwidths.empty());  // the default route
+    }
+    auto const both =
+        config::read(file(right, listen + "[[route]]\nupstream = 'a'\nlimits = 'bytes'"), "f");
+    BOOST_TEST(both.routes.front().bandwidths == std::vector<std::string>{"bytes"});
+
+    BOOST_TEST(is_refused_in_limit(
+        "rule = '1/1s'", "limit `bytes` counts requests: name it in a [[route]]", listen));
+    BOOST_TEST(
+        is_refused_in_limit(right, "duplicate limit `bytes`",
+                            "[[listen]]\naddress = '127.0.0.1:1'\nlimits = ['bytes', 'bytes']"));
+    BOOST_TEST(is_refused_in_limit(
+        right, "unknown limit `other`", "[[listen]]\naddress = '127.0.0.1:1'\nlimits = 'other'"));
+    BOOST_TEST(is_refused_in_limit(
+        right, "`limits` and `https_port` exclude each other", listen + "https_port = 443"));
+    BOOST_TEST(
+        is_refused_in_limit(right, "`limits` and `tcp` exclude each other: `tcp` has its own",
+                            listen + "tcp = { upstream = 'a' }"));
+    BOOST_TEST(is_refused_in_limit(
+        right, "`limits` and `check` exclude each other",
+        "[clients]\ntrusted = '127.0.0.1'\n" + listen +
+            "check = {}\n[[route]]\ncheck = true\n[[route]]\nupstream = 'a'"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

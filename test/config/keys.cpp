@@ -350,10 +350,11 @@ std::vector<row> const& rows() {
         {{"store `e`: ", "[[store]]\nname = \"e\"\n", shop},
          "url",
          {"\"redis://a\"", "\"rediss://a?insecure\"", "\"redis+sentinel://a,b/c\"",
-          "\"rediss+sentinel://a/c\"", "\"unix:/a\"", "\"mysql://u:p@a/b\""},
+          "\"rediss+sentinel://a/c\"", "\"unix:/a\"", "\"mysql://u:p@a/b\"",
+          "\"postgresql://u:p@a,b/c\""},
          {"\"http://a\"", "\"redis:a\"", "\"redis+tls://a\""},
          "`url` must start with one of redis://, rediss://, redis+sentinel://, "
-         "rediss+sentinel://, unix: and mysql://"},
+         "rediss+sentinel://, unix:, mysql:// and postgresql://"},
         {limit,
          "key",
          {"\"client\"", "\"header A\"", "\"path 1\"", "\"path 100\"", "[\"client\", \"path 2\"]",

@@ -17,16 +17,16 @@ using limiting::can_become;
 namespace {
 
 // Does not compile with another number of members: a new member needs a row in the table of `each_member`.
-constexpr std::size_t members = 23;
+constexpr std::size_t members = 24;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys, max_memory,
-                 when_full, overrides, queue, priority, weights, dry_run, cost, count, store,
-                 shared_as, prefetch, timeout, on_failure, bandwidth] = l;
+                 when_full, overrides, byte_overrides, queue, priority, weights, dry_run, cost,
+                 count, store, shared_as, prefetch, timeout, on_failure, bandwidth] = l;
     static_assert(
         std::tuple_size_v<decltype(std::tie(
             name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys, max_memory,
-            when_full, overrides, queue, priority, weights, dry_run, cost, count, store, shared_as,
-            prefetch, timeout, on_failure, bandwidth))> == members);
+            when_full, overrides, byte_overrides, queue, priority, weights, dry_run, cost, count,
+            store, shared_as, prefetch, timeout, on_failure, bandwidth))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -69,6 +69,8 @@ BOOST_AUTO_TEST_CASE(each_member) {
          [](limit& l) { l.when_full = config::full_of_keys::reject; }},
         {"overrides", after::goes_on,
          [](limit& l) { l.overrides.emplace_back("10.0.0.1", config::rule_of("20/1s")); }},
+        {"byte_overrides", after::goes_on,
+         [](limit& l) { l.byte_overrides.emplace_back("10.0.0.1", config::bandwidth()); }},
         {"queue", after::goes_on, [](limit& l) { l.queue.max_waiting = 7; }},
         {"priority", after::begins_anew, [](limit& l) { l.priority = "Priority"; }},
         {"weights", after::begins_anew, [](limit& l) { l.weights.emplace_back("10.0.0.1", 2); }},

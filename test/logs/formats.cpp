@@ -131,6 +131,50 @@ BOOST_AUTO_TEST_CASE(lines_that_are_truncated_or_damaged) {
         BOOST_TEST(!read("common", line), line);
 }
 
+BOOST_AUTO_TEST_CASE(with_sizes) {
+    static constexpr std::uint64_t none = 99;  // no line below has this size
+    auto const sizes = [](std::string_view format, std::string_view line) {
+        auto const e = read(format, line);
+        BOOST_REQUIRE(e);
+        return std::pair(e->sent.value_or(none), e->received.value_or(none));
+    };
+    BOOST_TEST((sizes("common", common) == std::pair(std::uint64_t(1713), none)));
+    BOOST_TEST((sizes("combined", combined) == std::pair(std::uint64_t(0), none)));  // `-`
+    BOOST_TEST((sizes("haproxy", haproxy) == std::pair(std::uint64_t(2750), none)));
+    BOOST_TEST((sizes("weir-proxy", weir_proxy) == std::pair(std::uint64_t(1024), none)));
+    BOOST_TEST((sizes("json", weir_proxy_json) == std::pair(std::uint64_t(1024), none)));
+    BOOST_TEST((sizes("json", caddy) == std::pair(std::uint64_t(10900), none)));
+    // The size of the body comes before that with the head, in any order.
+    constexpr std::pair<std::uint64_t, std::uint64_t> both(10, 7);
+    BOOST_TEST((sizes("$msec $bytes_sent $body_bytes_sent $request_length $http_content_length",
+                      "807256800 300 10 400 7") == both));
+    BOOST_TEST((sizes("$msec $body_bytes_sent $bytes_sent $http_content_length $request_length",
+                      "807256800 10 300 7 400") == both));
+    BOOST_TEST((sizes("$msec $bytes_sent $request_length", "807256800 10 7") == both));
+    BOOST_TEST((sizes("$msec $bytes_sent", "807256800 ten") == std::pair(none, none)));
+    BOOST_TEST(
+        (sizes("json sent=to received=from", R"({"ts":807256800,"to":10,"from":"7"})") == both));
+    BOOST_TEST((sizes("json", R"({"ts":807256800,"bytes_sent":null})") == std::pair(none, none)));
+}
+
+BOOST_AUTO_TEST_CASE(of_connections_of_other_protocols) {
+    constexpr std::string_view text =
+        R"(1995-08-01T06:00:00.250Z 127.0.0.1 "tcp 0.0.0.0:3306" 200 1024 0.305 0.104 10.0.0.7:9000 "-" -)";
+    constexpr std::string_view json =
+        R"({"time":"1995-08-01T06:00:00.250Z","remote_addr":"127.0.0.1","request":"tcp 0.0.0.0:5432 db.example.org","status":200,"body_bytes_sent":1024,"request_time":0.305,"waited":0.104,"upstream":"10.0.0.7:9000"})";
+    BOOST_TEST(read("weir-proxy", text)->is_connection);
+    BOOST_TEST(read("json", json)->is_connection);
+    BOOST_TEST(!read("weir-proxy", weir_proxy)->is_connection);
+    BOOST_TEST(!read("json", weir_proxy_json)->is_connection);
+    // Only weir-proxy writes such lines, and a method may have that name.
+    BOOST_TEST(
+        !read("common", R"(h - - [01/Aug/1995:02:00:00 -0400] "tcp x" 200 17)")->is_connection);
+    BOOST_TEST(!read("json", R"({"ts":807256800,"request":"tcp x"})")->is_connection);
+    std::string method(text);
+    method.replace(method.find("tcp 0.0.0.0:3306"), 16, "tcp /a HTTP/1.1");
+    BOOST_TEST(!read("weir-proxy", method)->is_connection);
+}
+
 BOOST_AUTO_TEST_CASE(of_nginx) {
     constexpr std::string_view format =
         R"($remote_addr [$time_local] "$request" $status rt=$request_time xff="$http_x_forwarded_for")";

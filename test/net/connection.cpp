@@ -367,11 +367,26 @@ BOOST_FIXTURE_TEST_CASE(a_silent_connection_has_no_bytes_and_no_end, connected) 
     run_until(context, [&] { return !connection.is_silent(); });
 }
 
+BOOST_FIXTURE_TEST_CASE(receives_without_a_wait, connected) {
+    std::array<char, 10> room{};
+    net::error_code ec;
+    BOOST_TEST(connection.receive_now(room, ec) == 0u);
+    BOOST_TEST((ec == asio::error::would_block));
+    they_send("hello");
+    wait_for_input();
+    BOOST_TEST(connection.receive_now(room, ec) == 5u);
+    BOOST_TEST(!ec);
+    they_end_their_half();
+    wait_until_here_is(presence::ended);
+    BOOST_TEST(connection.receive_now(room, ec) == 0u);
+    BOOST_TEST((ec == asio::error::eof));
+}
+
 BOOST_FIXTURE_TEST_CASE(can_move_to_another_context, connected) {
     asio::io_context another;
     net::watchdog its_dog{another};
     net::error_code before;
-    connection.when_readable([&](net::error_code ec) { before = ec; });
+    connection.wait(net::stream_socket::wait_read, [&](net::error_code ec) { before = ec; });
     connection.rest();
     connection.move_to(another);
     its_dog.add(connection);
@@ -383,7 +398,7 @@ BOOST_FIXTURE_TEST_CASE(can_move_to_another_context, connected) {
     connection.forgive(direction::reading);
     they_send("hello");
     bool there = false;
-    connection.when_readable([&](net::error_code) { there = true; });
+    connection.wait(net::stream_socket::wait_read, [&](net::error_code) { there = true; });
     run_until(another, [&] { return there; });
     connection.leave();
     connection.move_to(context);  // which outlives the connection

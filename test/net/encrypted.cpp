@@ -27,7 +27,7 @@ public:
     [[nodiscard]] agreement agreed() const override { return {}; }
     [[nodiscard]] result read(std::span<char>) override { return {.ec = asio::error::would_block}; }
     [[nodiscard]] result write(http::gather const&) override { return {}; }
-    [[nodiscard]] bool has_input() const override { return false; }
+    [[nodiscard]] bool has_input() const override { return has_part; }
     result end_output() override {
         ++attempts;
         if (attempts < 3)
@@ -36,6 +36,7 @@ public:
     }
 
     int attempts = 0;
+    bool has_part = false;  // of a record, of which it can read nothing
 
 private:
     net::error_code last_;
@@ -94,4 +95,24 @@ BOOST_FIXTURE_TEST_CASE(a_closed_connection_has_no_output, encrypted) {
     connection.close();
     BOOST_TEST((end_output() == asio::error::bad_descriptor));
     BOOST_TEST(channel->attempts == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_part_of_a_record_awaits_the_rest, encrypted) {
+    encrypt({});
+    channel->has_part = true;
+    int ready = 0;
+    auto const count = [&](net::error_code ec) { ready += ec ? 0 : 1; };
+    connection.wait(net::stream_socket::wait_read, count);
+    run_until(context, [&] { return ready == 1; });  // the part may have been a record
+
+    std::array<char, 10> room{};
+    net::error_code ec;
+    BOOST_TEST(connection.receive_now(room, ec) == 0u);
+    BOOST_TEST((ec == asio::error::would_block));
+    connection.wait(net::stream_socket::wait_read, count);
+    context.restart();
+    context.poll();
+    BOOST_TEST(ready == 1);
+    they_send("the rest");
+    run_until(context, [&] { return ready == 2; });
 }

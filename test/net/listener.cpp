@@ -4,11 +4,15 @@
 #include "support/temporary_folder.hpp"
 #include "two_ends.hpp"
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <list>
 #include <optional>
 #include <string>
@@ -25,16 +29,22 @@ struct listening {
     void open(std::int64_t most) {
         listener.emplace(context, most);
         first = &listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "first");
-        listener->start({.next_context = [this]() -> asio::io_context& { return context; },
+        listener->start({.accepts = context,
+                         .next_context = [this]() -> asio::io_context& { return context; },
                          .accepted =
-                             [this](net::stream_socket socket, net::endpoint const& from,
-                                    net::listener::admission a, net::listener::acceptor const& by) {
-                                 sockets.push_back(std::move(socket));
-                                 came_by.push_back(by.name());
-                                 came_from.push_back(from);
-                                 admissions.push_back(std::move(a));
+                             [this](net::arrival a) {
+                                 sockets.push_back(std::move(a.socket));
+                                 came_by.push_back(*a.by);
+                                 came_from.push_back(a.from);
+                                 admissions.push_back(std::move(a.admitted));
                              },
                          .trouble = [this](std::string what) { said.push_back(std::move(what)); }});
+    }
+    net::listener::acceptor& open_second() {
+        auto& second =
+            listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
+        listener->start(second);
+        return second;
     }
     net::endpoint connect() { return connect(first->listens_at()); }
     net::endpoint connect(net::endpoint const& to) {
@@ -46,6 +56,16 @@ struct listening {
     void run() {
         context.restart();
         context.run();
+    }
+
+    // For each handler that accepted connections, their number.
+    std::vector<std::size_t> rounds() {
+        std::vector<std::size_t> all;
+        context.restart();
+        for (auto before = sockets.size(); context.poll_one() != 0; before = sockets.size())
+            if (sockets.size() != before)
+                all.push_back(sockets.size() - before);
+        return all;
     }
 
     asio::io_context context;
@@ -132,8 +152,7 @@ BOOST_FIXTURE_TEST_CASE(closing_ends_pending_operations, listening) {
 
 BOOST_FIXTURE_TEST_CASE(all_sockets_together_accept_no_more_than_the_maximum, listening) {
     open(2);
-    auto& second =
-        listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
+    auto& second = open_second();
     connect(second.listens_at());
     connect();
     run();
@@ -148,8 +167,7 @@ BOOST_FIXTURE_TEST_CASE(all_sockets_together_accept_no_more_than_the_maximum, li
 
 BOOST_FIXTURE_TEST_CASE(one_socket_can_be_closed_alone, listening) {
     open(100);
-    auto& second =
-        listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
+    auto& second = open_second();
     auto const there = second.listens_at();
     context.poll();
     listener->close(second);
@@ -160,6 +178,91 @@ BOOST_FIXTURE_TEST_CASE(one_socket_can_be_closed_alone, listening) {
     BOOST_TEST(came_by[0] == "first");
     listener->close();
     run();
+}
+
+BOOST_FIXTURE_TEST_CASE(a_socket_opened_later_accepts_when_it_is_started, listening) {
+    open(100);
+    auto& later = listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "later");
+    connect(later.listens_at());
+    connect();
+    run_until(context, [&] { return came_by.size() == 1U; });
+    context.restart();
+    context.poll();
+    BOOST_TEST(came_by == std::vector<std::string>{"first"});
+    listener->start(later);
+    run_until(context, [&] { return came_by.size() == 2U; });
+    BOOST_TEST(came_by[1] == "later");
+    listener->close();
+    run();
+}
+
+BOOST_FIXTURE_TEST_CASE(one_call_accepts_one_connection_unless_many_wait, listening) {
+    open(100);
+    support::temporary_folder const folder("weir-listener-");
+    auto const there = *net::unix_endpoint((folder / "socket").string());
+    listener->start(listener->open(there, "local"));
+    auto const connect_times = [&](int n) {
+        for (int i = 0; i != n; ++i)
+            connect(there);
+    };
+    connect_times(2);
+    BOOST_TEST((rounds() == std::vector<std::size_t>{1, 1}));
+    connect_times(60);
+    BOOST_TEST((rounds() == std::vector<std::size_t>{1, 1, 1, 1, 1, 1, 2, 4, 8, 16, 24}));
+    // The last round found the end of the backlog.
+    connect_times(2);
+    BOOST_TEST((rounds() == std::vector<std::size_t>{1, 1}));
+    listener->close();
+    run();
+}
+
+BOOST_FIXTURE_TEST_CASE(accepted_sockets_send_without_delay, listening) {
+    open(100);
+    connect();
+    run_until(context, [&] { return sockets.size() == 1U; });
+    net::tcp::no_delay is{false};
+    sockets.front().get_option(is);
+    BOOST_TEST(is.value());
+    listener->close();
+    run();
+}
+
+// One thread opens and closes the sockets. Another one accepts until the end.
+BOOST_AUTO_TEST_CASE(another_thread_may_accept) {
+    asio::io_context context;
+    asio::io_context accepting{1};
+    auto keeps_running = asio::make_work_guard(accepting);
+    net::listener listener(context, 3);
+    std::atomic<int> came = 0;
+    auto const local = net::tcp::endpoint(asio::ip::address_v4::loopback(), 0);
+    auto& first = listener.open(local, "first");
+    listener.start({.accepts = accepting,
+                    .next_context = [&]() -> asio::io_context& { return accepting; },
+                    .accepted = [&](net::arrival) { ++came; },
+                    .trouble = [](std::string const&) {}});
+    std::thread accepts([&] { accepting.run(); });
+    int connected = 0;
+    auto const connect = [&](net::endpoint const& to) {
+        net::stream_socket client(context);
+        client.connect(to);
+        ++connected;
+    };
+    for (int i = 0; i != 20; ++i) {
+        auto& second = listener.open(local, "second");
+        auto const there = second.listens_at();
+        connect(there);
+        listener.start(second);
+        connect(there);
+        connect(first.listens_at());
+        auto const end = net::clock::now() + std::chrono::seconds(20);
+        while (came != connected && net::clock::now() < end)
+            std::this_thread::yield();
+        BOOST_TEST_REQUIRE(came == connected);
+        listener.close(second);
+    }
+    listener.close();
+    keeps_running.reset();
+    accepts.join();
 }
 
 BOOST_FIXTURE_TEST_CASE(a_unix_socket_can_be_opened, listening) {
@@ -173,6 +276,7 @@ BOOST_FIXTURE_TEST_CASE(a_unix_socket_can_be_opened, listening) {
     }
     BOOST_TEST(::access(path.c_str(), F_OK) == 0);
     auto& local = listener->open(at, "local");
+    listener->start(local);
     BOOST_CHECK_THROW(listener->open(at, "again"), boost::system::system_error);
     connect(local.listens_at());
     run_until(context, [&] { return !came_by.empty(); });
@@ -189,6 +293,7 @@ BOOST_FIXTURE_TEST_CASE(a_socket_opened_elsewhere_can_be_adopted, listening) {
     net::tcp_acceptor elsewhere(context, {asio::ip::address_v4::loopback(), 0});
     auto const there = elsewhere.local_endpoint();
     auto& acceptor = listener->adopt(elsewhere.release(), "inherited");
+    listener->start(acceptor);
     BOOST_TEST((acceptor.listens_at() == net::endpoint(there)));
     connect(there);
     run_until(context, [&] { return came_by.size() == 1U; });

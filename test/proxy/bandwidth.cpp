@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(of_a_client_that_leaves_is_left_at_once) {
     BOOST_TEST(p.down().limiter()->stats().waiting == 0u);
     BOOST_TEST(p.up().limiter()->stats().waiting == 0u);
     // The requests that were given up do not count as requests that want bytes.
-    BOOST_TEST(p.down().quantum(0) == 10);
+    BOOST_TEST(p.down().portion(0, {1'000'000, 50'000}) == 20'000);
 }
 
 BOOST_AUTO_TEST_CASE(of_several_limits_is_left_at_once) {
@@ -477,7 +477,7 @@ BOOST_AUTO_TEST_CASE(is_told) {
           std::string("weir_bandwidth_waiting{limit=\"bytes\",direction=\"down\"} 1\n"),
           std::string("weir_bandwidth_keys{limit=\"bytes\",direction=\"down\"} 1\n"),
           std::string("weir_bandwidth_info{limit=\"bytes\",direction=\"up\",rate=\"1MB/"
-                      "s\",key=\"client\"} 1\n")})
+                      "s\",key=\"client\",dry_run=\"false\"} 1\n")})
         BOOST_TEST(text.find(line) != text.npos, line);
     BOOST_TEST(to_json(s).find("\"direction\":\"down\",\"rate\":\"10kB/s burst 2kB\"") !=
                std::string::npos);

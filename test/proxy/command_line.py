@@ -50,7 +50,7 @@ WRONG = [
     (["--demo", "--rate", "100/1s burst 0"], "--rate is `100/1s burst 0`, but must be a rate"),
     (["--demo", "--rate", "100/1s lumpy"], "--rate is `100/1s lumpy`, but must be a rate"),
     (["--demo", "--store", "redis://h"], "--store requires --rate"),
-    (["--demo", "--rate", "5/1s", "--store", "http://h"], "--store must start with one of redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix: and mysql://"),
+    (["--demo", "--rate", "5/1s", "--store", "http://h"], "--store must start with one of redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix:, mysql:// and postgresql://"),
     (["--demo", "--rate", "5/1s leaky", "--store", "redis://h"],
      "--rate is `5/1s leaky`, but must be a rule such as 100/1s or 100/1s burst 20 with --store"),
     (["--demo", "--rate", "5000/1s", "--store", "redis://h"], "is 5000, but must be from 1 to 4096"),
@@ -143,7 +143,10 @@ class CommandLine(ProxyTest):
             proxy = Proxy("--upstream", f"127.0.0.1:{silent.getsockname()[1]}", "--upstream-timeout", "200ms")
             with Client(proxy.port) as client:
                 self.assertEqual(client.ask("/").status, 504)
-            self.assertNotIn("warning", proxy.stop())  # the first attempt to connect was still pending
+            port = silent.getsockname()[1]
+            self.assertEqual(proxy.process.stderr.readline(), f"weir-proxy: warning: 127.0.0.1:{port} is not reachable "
+                             "(Connection timed out); requests get 504 until it is\n")
+            proxy.stop()
 
     def test_an_upstream_that_has_not_started_yet(self):
         port = self.unused_port()

@@ -82,7 +82,8 @@ class Files(unittest.TestCase):
     def test_the_check_finds_an_invalid_store(self):
         for url in ("mysql://secret@h", "redis://:secret@h:no", "redis://u:secret@h/x", "redis://%zzsecret@h",
                     "rediss://u:secret@h?tls=yes", "rediss://u:secret@h?authorities=/no/such", "redis://u:secret@h?insecure",
-                    "redis+sentinel://u:secret@h"):
+                    "redis+sentinel://u:secret@h", "postgresql://u:secret@h?colour=red", "postgresql://u:%zzsecret@h",
+                    "postgresql://u:secret@[h", "postgresql://u:secret@h:no/d", "postgresql://u:secret@h/d?sslmode=on"):
             self.write('[[upstream]]\nname = "shop"\nservers = "127.0.0.1:9"\n'
                        f'[[store]]\nname = "e"\nurl = "{url}"\n')
             result = run("--config", self.file, "--check")

@@ -227,23 +227,27 @@ local_proxy::local_proxy(std::string const& configuration, tool::log_file* log)
     : plan_(make(configuration, nullptr)), worker_(plan_, pools_, log) {
     listener_.open(*net::unix_endpoint(folder_ / "proxy"), "proxy");
     listener_.start(
-        {.next_context = [this]() -> boost::asio::io_context& { return worker_.context(); },
+        {.accepts = context_,
+         .next_context = [this]() -> boost::asio::io_context& { return worker_.context(); },
          .accepted =
-             [this](net::stream_socket socket, net::endpoint const&,
-                    net::listener::admission admission, net::listener::acceptor const&) {
+             [this](net::arrival a) {
                  using proxy::session;
                  using proxy::tcp_session;
                  if (!plan_->services.empty()) {
                      tcp_session::service to{plan_, &plan_->services.front()};
                      tcp_session::start(std::make_unique<tcp_session>(
-                         worker_.for_sessions(), std::move(to), std::move(socket),
-                         net::connection_ends{{client_, 4711}, {client_, 80}}, std::move(admission),
-                         is_introduced));
+                         worker_.for_sessions(), std::move(to), std::move(a.socket),
+                         net::connection_ends{{client_, 4711}, {client_, 80}},
+                         std::move(a.admitted), is_introduced));
                      return;
                  }
-                 session::role const role{.awaits_balancer = is_introduced};
-                 session::start(std::make_unique<session>(worker_.for_sessions(), std::move(socket),
-                                                          client_, std::move(admission), role));
+                 auto const& by = plan_->configuration.listeners.at(listener);
+                 session::role const role{
+                     .awaits_balancer = is_introduced,
+                     .listener = std::make_shared<std::string>(to_string(by.address))};
+                 session::start(std::make_unique<session>(
+                     worker_.for_sessions(), std::move(a.socket), client_, std::move(a.admitted),
+                     role));
              },
          .trouble = [](std::string const& what) { BOOST_ERROR(what); }});
 }

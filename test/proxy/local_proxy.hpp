@@ -126,6 +126,8 @@ public:
 
     /// Whether the next connections begin with the PROXY protocol.
     bool is_introduced = false;
+    /// The number of the listener of the next connections.
+    std::size_t listener = 0;
 
     /// Opens a new connection of that client, of the first listener with `tcp` if there is one.
     [[nodiscard]] wire connect(std::string const& address = "10.0.0.1");

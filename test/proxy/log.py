@@ -60,6 +60,32 @@ class Log(ProxyTest):
                 rf'"-" 400 {wrong}'), (server, server, *[r' - "rate" [0-9a-f]{32}'] * 2, r' - "-" -'), strict=True):
             self.assertRegex(line, f"^{time}{text}{seconds}{rest}$")
 
+    def test_a_line_of_an_upgraded_connection_is_of_its_request(self):
+        # Other requests use the memory that the request needed before.
+        over = threading.Event()
+
+        def chat(sock, *_):
+            sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nhello")
+            over.wait(PATIENCE)
+            return False
+
+        self.upstream.script["/chat"] = chat
+        proxy = self.start_with(f'access_log = "{self.log}"\nthreads = 1\n[clients]\ntrusted = "127.0.0.1"\n'
+                                '[[upstream]]\nname = "a"\nservers = "UPSTREAM"\n'
+                                '[[route]]\nupstream = "a"\n[route.upgrade]\nto = "echo"\n')
+        named = "X-Forwarded-For: 10.1.2.{}\r\nX-Request-Id: number-{}-of-these-requests\r\n"
+        with Client(proxy.port) as client, Client(proxy.port) as other:
+            client.send("GET /chat?room=1 HTTP/1.1\r\nHost: test\r\nConnection: upgrade\r\nUpgrade: echo\r\n"
+                        f"{named.format(1, 1)}\r\n")
+            self.assertEqual(client.reader.head()[0][9:12], "101")
+            self.assertEqual(client.reader.exactly(5), b"hello")
+            for n in (2, 3):
+                other.ask("/other", fields=named.format(n, n))
+            over.set()
+        self.ends(proxy)
+        self.assertRegex(self.lines()[-1], r'^\S+ 10\.1\.2\.1 "GET /chat\?room=1 HTTP/1\.1" 101 5 .* number-1-of-these-requests$')
+        self.assertEqual(len(self.lines()), 3)
+
     def test_as_json(self):
         proxy = self.start("--access-log", self.log, "--access-log-format", "json", "--rate", "1/60s", "--patience", "0s")
         with Client(proxy.port) as client:

@@ -101,9 +101,10 @@ class EncryptedSocket:
         self.end_sending()
 
     def end_sending(self):
-        with self.turn, contextlib.suppress(ssl.SSLWantReadError):
-            while piece := self.tls.read(65536):  # `unwrap` drops what arrived before it
-                self.received += piece
-        with self.turn, contextlib.suppress(ssl.SSLWantReadError):  # for the other side's announcement
-            self.tls.unwrap()
+        with self.turn:  # for both: nothing may arrive between them
+            with contextlib.suppress(ssl.SSLWantReadError):
+                while piece := self.tls.read(65536):  # `unwrap` drops what arrived before it
+                    self.received += piece
+            with contextlib.suppress(ssl.SSLWantReadError):  # for the other side's announcement
+                self.tls.unwrap()
         self.flush()

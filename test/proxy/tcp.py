@@ -170,7 +170,8 @@ class Bytes(TcpTest):
             while sent < 100_000_000:
                 sent += other.send(pattern(65536))
         self.assertLess(sent, 50_000_000)
-        self.assertLess(memory(proxy), 100_000)
+        if not KEEPS_MEMORY:
+            self.assertLess(memory(proxy), 100_000)
         # Without movement the idle limit ends the connection, and its seat is free.
         wait_until(lambda: self.counts(proxy)["active"] == 0)
         self.client(proxy).send("next")

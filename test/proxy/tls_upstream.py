@@ -161,15 +161,61 @@ class Verification(TlsTest):
     def test_reasons_are_counted_and_logged(self):
         self.upstream.certify(TRUSTED.issue("old", "DNS:localhost", days=-1))
         proxy = self.start_shop(top='access_log = "-"\n')
+        self.assertIn("certificate has expired", proxy.process.stderr.readline())  # before the first request
         for _ in range(5):
             self.assertEqual(self.ask(proxy).status, 502)
         metrics = request(proxy, "/metrics").body.decode()
         server = f'upstream="shop",server="localhost:{self.upstream.port}"'
-        for reason, n in (("certificate", 5), ("other", 0)):
+        for reason, n in (("certificate", 6), ("other", 0)):
             self.assertIn(f'weir_upstream_tls_failures_total{{{server},reason="{reason}"}} {n}\n', metrics)
         self.assertIn(f"weir_upstream_connect_failures_total{{{server}}} 5\n", metrics)
-        said = self.said(proxy)
-        self.assertEqual(said.count("certificate has expired"), 1, said)  # not for each request
+        self.assertNotIn("certificate has expired", self.said(proxy))  # not for each request
+
+
+class Start(TlsTest):
+    """Before the first request the proxy shakes hands with each server."""
+
+    def warning_of(self, proxy):
+        return proxy.process.stderr.readline()
+
+    def test_a_bad_certificate(self):
+        self.upstream.certify(TRUSTED.issue("gone", "DNS:localhost", days=-1))
+        proxy = self.start_shop()
+        self.assertRegex(self.warning_of(proxy),
+                         rf"upstream shop: server localhost:{self.upstream.port}: TLS: .*certificate has expired")
+        self.assertEqual(self.upstream.requests, [])
+
+    def test_a_good_server(self):
+        proxy = self.start_shop()
+        wait_until(lambda: self.upstream.attempts, "a handshake")
+        self.assertEqual(self.upstream.attempts, [("TLSv1.3", False, None, "localhost")])
+        # The first request verifies the certificate again.
+        self.assertEqual(self.ask(proxy).status, 200)
+        self.assertEqual([h[1] for h in self.upstream.handshakes], [False])
+        self.assertNotIn("TLS", self.said(proxy))
+
+    def test_a_server_that_does_not_shake_hands(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            proxy = self.start_with('[timeouts]\nupstream = "100ms"\n[[upstream]]\nname = "shop"\n'
+                                    f'servers = ["https://127.0.0.1:{port}"]\ntls = {{ authorities = "{TRUSTED.file}" }}\n')
+            self.assertEqual(self.warning_of(proxy), f"weir-proxy: warning: 127.0.0.1:{port} is not reachable "
+                             "(Connection timed out); requests get 504 until it is\n")
+
+    def test_a_server_that_ends_the_handshake(self):
+        with socket.create_server(("127.0.0.1", 0)) as rude:
+            port = rude.getsockname()[1]
+
+            def reset():
+                sock, _ = rude.accept()
+                with sock:
+                    sock.recv(65536)
+
+            threading.Thread(target=reset, daemon=True).start()
+            proxy = self.start_with('[[upstream]]\nname = "shop"\n'
+                                    f'servers = ["https://127.0.0.1:{port}"]\ntls = {{ authorities = "{TRUSTED.file}" }}\n')
+            self.assertRegex(self.warning_of(proxy),
+                             rf"127.0.0.1:{port} is not reachable \(.*\); requests get 502 until it is\n")
 
 
 class Configuration(TlsTest):

@@ -277,12 +277,8 @@ class OtherProtocols(TlsTest):
 
             seen = {}
 
-            def serve():
-                while True:
-                    sock, _ = listener.accept()
-                    if sock.recv(1, socket.MSG_PEEK):  # at its start the proxy looks whether there is a server
-                        break
-                    sock.close()
+            def shake_hands():
+                sock, _ = listener.accept()
                 header = b""
                 if version == 1:
                     while not header.endswith(b"\r\n"):
@@ -290,7 +286,11 @@ class OtherProtocols(TlsTest):
                 elif version == 2:
                     header = sock.recv(16, socket.MSG_WAITALL)
                     header += sock.recv(struct.unpack(">H", header[14:])[0], socket.MSG_WAITALL)
-                sock = authority.accepted(TRUSTED.server("local"), sock)
+                return authority.accepted(TRUSTED.server("local"), sock), header
+
+            def serve():
+                socket.close(shake_hands()[0].detach())  # at its start the proxy only tries the handshake
+                sock, header = shake_hands()
                 seen["header"], seen["alpn"] = header, sock.selected_alpn_protocol()
                 while data := sock.recv(65536):
                     sock.sendall(data)

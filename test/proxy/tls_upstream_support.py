@@ -39,12 +39,14 @@ def closes(announces, first=b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", p
 
 
 class Encrypted(Upstream):
-    """An upstream with TLS. `handshakes` has (version, whether it resumed, protocol of ALPN, name of SNI), or an error."""
+    """An upstream with TLS. `handshakes` has (version, whether it resumed, protocol of ALPN, name of SNI), or an error;
+    `attempts` has the same for connections without a request."""
 
     def __init__(self, file="local", by=TRUSTED, context=None):
         self.context = None
         self.certify(file, by, context)
         self.handshakes = []
+        self.attempts = []
         self.sockets = []
         super().__init__()
 
@@ -62,12 +64,14 @@ class Encrypted(Upstream):
         try:
             sock = authority.accepted(self.tls, sock)
         except OSError as e:
-            if not isinstance(e, ssl.SSLEOFError):  # at its start the proxy looks whether there is a server
-                self.handshakes.append(e)
+            self.handshakes.append(e)
             return
-        self.handshakes.append((sock.version(), sock.session_reused, sock.selected_alpn_protocol(),
-                                getattr(sock, "name", None)))
-        self.sockets.append(sock)
+        # At its start the proxy only tries the handshake: it offers no protocol.
+        is_attempt = sock.selected_alpn_protocol() is None
+        (self.attempts if is_attempt else self.handshakes).append(
+            (sock.version(), sock.session_reused, sock.selected_alpn_protocol(), getattr(sock, "name", None)))
+        if not is_attempt:
+            self.sockets.append(sock)
         super().serve(sock)
 
 

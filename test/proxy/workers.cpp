@@ -65,6 +65,13 @@ BOOST_FIXTURE_TEST_CASE(get_connections_in_turn, three_threads) {
     BOOST_TEST((&all.next() == first[0]));
 }
 
+BOOST_FIXTURE_TEST_CASE(do_not_accept_connections_if_there_are_several, three_threads) {
+    BOOST_TEST((&all.accepting() == &context));
+    proxy::threads one{context};
+    one.add(1, plan, nullptr);
+    BOOST_TEST((&one.accepting() == &one.next().context()));
+}
+
 BOOST_FIXTURE_TEST_CASE(count_together, three_threads) {
     auto const each = workers();
     for (auto const how : {proxy::ending::answered, proxy::ending::routed, proxy::ending::answered})

@@ -64,6 +64,7 @@ NEEDS_BESIDE = {
 # The other tables that a key needs.
 BESIDE_KEY = {
     ("upstream", "proxy_protocol"): {"listen": [{"address": "127.0.0.1:1", "tcp": {"upstream": "shop"}}]},
+    ("listen", "limits"): {"limit": [{"name": "everybody", "bandwidth": {"down": "1MB/s"}}]},
 }
 # The other keys that a key needs; None removes a key.
 NEEDS_OF_KEY = {
@@ -270,7 +271,8 @@ class Configuration(unittest.TestCase):
     @unittest.skipIf(not jsonschema, "python3-jsonschema is not installed")
     def test_the_schema_knows_combinations(self):
         for path, values in (
-            (("listen",), {"unknown_name": "first"}), (("listen",), {"client_certificates": {"authorities": "/a"}}), (("listen",), {"handshake_limits": []}), (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
+            (("listen",), {"unknown_name": "first"}), (("listen",), {"client_certificates": {"authorities": "/a"}}), (("listen",), {"handshake_limits": []}), (("listen",), {"limits": [], "https_port": 443}), (("listen",), {"limits": [], "tcp": {"upstream": "shop"}}),
+            (("limit",), {"prefetch": 1}), (("limit",), {"shared_as": "a"}), (("limit",), {"timeout": "1s"}),
             (("limit",), {"on_failure": "open"}), (("limit",), {"max_keys": 5}), (("limit",), {"when_full": "reject"}),
             (("limit",), {"max_memory": 1000000}), (("route",), {"respond": 403, "upstream": None, "upstream_timeout": "1s"}),
             (("route",), {"respond": 403, "upstream": None, "upstream_path": "/"}),
@@ -280,7 +282,9 @@ class Configuration(unittest.TestCase):
             (("limit",), {"rule": None, "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
             (("limit",), {"rule": None, "key": "client", "when_full": "share", "tree": {"/": "1/1s burst 2", "/*": "most 1/1s"}}),
             (("limit",), {"bandwidth": {"down": "1MB/s"}}), (("limit",), {"rule": None, "bandwidth": {}}),
-            (("limit",), {"rule": None, "bandwidth": {"down": "1MB/s"}, "dry_run": True}),
+            (("limit",), {"rule": None, "bandwidth": {"down": "1MB/s"}, "queue": "patience 1s"}),
+            (("limit",), {"rule": None, "key": "client", "bandwidth": {"down": "1MB/s"}, "overrides": {"10.0.0.1": {}}}),
+            (("limit",), {"rule": None, "key": "client", "bandwidth": {"down": "1MB/s"}, "overrides": {"10.0.0.1": {"both": "1MB/s"}}}),
             (("limit",), {"overrides": {"10.0.0.1": "1/1s"}}), (("route",), {"respond": 403}), (("route",), {"upstream": None}),
             (("upstream",), {"servers": None}), (("route",), {"limits": ["everybody"] * 16}), ((), {"upstream": None}),
         ):

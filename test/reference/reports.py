@@ -277,8 +277,14 @@ class Replay(unittest.TestCase):
         reports = [
             self.report(log, *free, "--limit", "1/10s", "--limit", "1 seats per client"),
             self.report(log, *free, "--find", "1/10s"),
+            self.report(log, *free, "--find", "1kB/s down"),
             self.report(log, *free, "--find", "1/10s", "--limit", "1/20s per client"),
         ]
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
+            config.write('[[upstream]]\nname = "a"\nservers = "127.0.0.1:1"\n[[limit]]\nname = "bytes"\nkey = "client"\n'
+                         'bandwidth = { down = "1MB/s" }\n')
+            config.flush()
+            reports.append(self.report(log, *free, "--config", config.name))
         described = {(names(row[0])[0], row[1]) for row in tables(page("replay-report"), "member")}
         found = {(re.sub(r"(rules\[\]\.rejected|by_spread)\.[^.\[]+", r"\1.NAME", path), kind) for path, kind in seen(*reports)}
         self.assertEqual(described, found)

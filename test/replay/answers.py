@@ -138,6 +138,19 @@ class Answers(ReplayTest):
         none = self.replay(log, "--rate", "1/1s", "--find", "5 seats", "--max-rejected", "1%", "--service-time", "1ms")
         self.assertEqual(none["find"]["not_found"], "5 seats")
 
+    def test_the_smallest_rate_of_bytes_is_found(self):
+        """A response of 100 kB in a second needs 84 kB/s, because 16 KiB may pass at once."""
+        lines = [common(BEGIN + 10 * i, size=100_000) for i in range(50)]
+        log = self.write(lines + [common(BEGIN + 1000, size=10_000_000)])
+        usual = ["--service-time", "1s", "--spread", "even"]
+        found = self.replay(log, "--find", "1kB/s down", "--max-slowed", "2%", *usual)
+        self.assertEqual(found["find"], {"found": "84kB/s down", "max_slowed": 0.02})
+        self.assertEqual([o["slowed"]["requests"] for o in found["outcomes"]], [51, 1, 1])
+        found = self.replay(log, "--limit", "84kB/s down", "--versus", "83kB/s down", *usual)
+        self.assertEqual([o["slowed"]["requests"] for o in found["outcomes"]], [1, 51])
+        self.assertEqual([b["limit"] for o in found["outcomes"] for b in o["bandwidths"]], ["84kB/s down", "83kB/s down"])
+        self.rejects(2, "--find reads the log several times", "-", "--find", "1kB/s down")
+
     def test_spreads(self):
         log = self.write([common(BEGIN + i // 4) for i in range(400)])  # 4 in each second
         found = self.replay(log, "--limit", "2/500ms", "--patience", "0s")

@@ -259,6 +259,21 @@ queue = "patience 0s"
         found = self.replay(log, "--spread", "burst", "--config", one, "--find", "all: 9/1s", "--max-rejected", "50%")
         self.assertEqual(found["find"]["found"], "all: 3/1s")
 
+    def test_compare_rates_of_bytes(self):
+        text = "[[limit]]\nname = 'bytes'\nbandwidth = { down = '10kB/s burst 10kB' }\n"
+        one = self.file(text, route(["bytes"]))
+        log = self.write([common(BEGIN, size=30_000)])
+        usual = ["--spread", "even", "--service-time", "1ms", "--config", one]
+        found = self.replay(log, *usual, "--versus", "bytes: 20kB/s burst 10kB down", "--versus", "bytes: unlimited",
+                            "--versus", "bytes: 5kB/s up")
+        self.assertEqual([round(o.get("slowed", {"max": 0})["max"], 1) for o in found["outcomes"]], [2.0, 1.0, 0, 2.0])
+        found = self.replay(log, *usual, "--find", "bytes: 1kB/s burst 10kB down")
+        # 10 kB at once, and the other 20 kB in the service time of 1 ms.
+        self.assertEqual(found["find"]["found"], "bytes: 20000kB/s burst 10kB down")
+        for wrong in ("bytes: 3/1s", "bytes: 1MB/s down per client"):
+            self.rejects(2, "a rate of bytes and a direction, such as", log, "--config", one, "--versus", wrong)
+        self.rejects(2, "the name of a limit (bytes)", log, "--config", one, "--versus", "1MB/s down")
+
     def test_a_limit_name_that_starts_with_patience(self):
         config = self.file(limit("patience-free", "1/1s"))
         found = self.replay(self.write([common(BEGIN)] * 6), "--spread", "burst", "--config", config,

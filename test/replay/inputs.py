@@ -65,6 +65,19 @@ class Inputs(ReplayTest):
             invalid = 3 if line is common else 4
             self.assertEqual((found["lines"], found["requests"], found["invalid_requests"]), (8, 8 - invalid, invalid), line)
 
+    def test_connections_of_other_protocols_are_no_requests(self):
+        line = '2024-05-01T12:00:{:02}.000Z 127.0.0.1 "{}" {} 9 0.001 0.000 10.0.0.7:9000 "-" x'
+        rows = [("GET / HTTP/1.1", 200), ("tcp 0.0.0.0:3306", 200), ("tcp 0.0.0.0:5432 db.example.org", 429), ("GET / HTTP/1.1", 200)]
+        log = self.write([line.format(n, *row) for n, row in enumerate(rows)])
+        found = self.replay(log, *LIMIT)
+        self.assertEqual((found["lines"], found["requests"], found["connections"], found["invalid_requests"]), (4, 2, 2, 0))
+        done = self.run_it(log, *LIMIT)
+        self.assertIn("2 connections of other protocols were left out: they have no requests.", done.stdout)
+        only = self.write([line.format(n, "tcp 0.0.0.0:3306", 200) for n in range(3)], "only")
+        done = self.run_it(only, *LIMIT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has no valid request", done.stderr)
+
     def test_unreadable_lines_are_counted_and_shown(self):
         lines = random_lines(200)
         whole = self.replay(self.write(lines), *LIMIT)

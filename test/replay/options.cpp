@@ -37,6 +37,8 @@ std::string rules_of(replay::plan const& p) {
     std::string all;
     for (auto const& r : p.rules)
         all += (all.empty() ? "" : ", ") + to_string(r);
+    for (auto const& r : p.byte_rules)
+        all += (all.empty() ? "" : ", ") + to_string(r);
     return all;
 }
 
@@ -304,6 +306,57 @@ BOOST_AUTO_TEST_CASE(find_a_number) {
         (patience.find->with(patience.plans.front(), 250).queue.patience.length_or(0s) == 250ms));
     BOOST_TEST(patience.find->min() == 0);
     BOOST_TEST(patience.find->max() == 86'400'000);
+}
+
+BOOST_AUTO_TEST_CASE(have_rates_of_bytes) {
+    auto const o =
+        parsed({"log", "--limit", "10MB/s down", "--limit", "500kB/s burst 1MB up per client",
+                "--limit", "3/1s per client", "--versus", "20MB/s down", "--versus",
+                "9MB/s up, 1MB/s down per path 2"});
+    BOOST_TEST(rules_of(o.plans[0]) ==
+               "3/1s per client, 10MB/s down, 500kB/s burst 1MB up per client");
+    BOOST_TEST(o.plans[0].name == rules_of(o.plans[0]));
+    BOOST_TEST(rules_of(o.plans[1]) ==
+               "3/1s per client, 500kB/s burst 1MB up per client, 20MB/s down");
+    BOOST_TEST(rules_of(o.plans[2]) ==
+               "3/1s per client, 10MB/s down, 500kB/s burst 1MB up per client, 9MB/s up, "
+               "1MB/s down per path 2");
+    auto const bytes = o.plans[0].bandwidths();
+    BOOST_TEST(bytes.size() == 2U);
+    BOOST_TEST(bytes[0].text == "10MB/s down");
+    BOOST_TEST(!bytes[0].is_up());
+    BOOST_TEST(bytes[1].is_up());
+    BOOST_TEST(bytes[1].per.has_value());
+
+    for (auto const* const text : {"10MB/s", "10MB/s burst 1MB", "10MB/s per client"})
+        BOOST_TEST(has(wrong({"log", "--limit", text}, false),
+                       "a rate of bytes needs `down` (to clients) or `up` behind it"),
+                   text);
+    for (auto const* const text : {"10 down", "0MB/s down", "MB/s up", "10/1s down", "3 seats up"})
+        BOOST_TEST(has(wrong({"log", "--limit", text}, false), "is not a rate of bytes such as"),
+                   text);
+    BOOST_TEST(has(wrong({"log", "--limit", "1MB/s down per way"}, false), "unknown key `way`"));
+    std::vector<char const*> nine{"log"};
+    for (int i = 0; i != 9; ++i)
+        nine.insert(nine.end(), {"--limit", "1MB/s down per client"});
+    BOOST_TEST(has(wrong(nine, false), "more than 8 limits"));
+    BOOST_TEST(wrong({"log", "--limit", "1MB/s down per client", "--max-keys", "9"}, false) ==
+               "nothing");
+}
+
+BOOST_AUTO_TEST_CASE(find_a_rate_of_bytes) {
+    auto const o = parsed({"log", "--find", "7kB/s burst 9kB down", "--max-slowed", "2%"});
+    BOOST_TEST(o.max_slowed == 0.02);
+    BOOST_TEST(o.find->is_of_bytes());
+    BOOST_TEST(rules_of(o.find->with(o.plans.front(), 12)) == "12kB/s burst 9kB down");
+    BOOST_TEST(o.find->min() == 1);
+    BOOST_TEST(o.find->max() == 1'000'000'000);
+    BOOST_TEST(parsed({"log", "--find", "1GiB/s up"}).find->max() == 931);
+    BOOST_TEST(has(wrong({"--find", "7kB/s down", "--max-rejected", "1%"}), "use --max-slowed"));
+    BOOST_TEST(has(wrong({"--find", "7 seats", "--max-slowed", "1%"}),
+                   "--max-slowed requires --find with a rate of bytes"));
+    BOOST_TEST(has(wrong({"--max-slowed", "1%"}), "--max-slowed requires --find"));
+    BOOST_TEST(has(wrong({"--find", "7kB/s"}), "needs `down` (to clients) or `up`"));
 }
 
 BOOST_AUTO_TEST_CASE(print_help_and_version) {

@@ -134,13 +134,21 @@ BOOST_FIXTURE_TEST_CASE(gives_the_reasons_of_rejections, one_outcome) {
 
 BOOST_FIXTURE_TEST_CASE(gives_the_result_of_a_search, one_outcome) {
     BOOST_TEST(!result_of_search(told).has_value());
-    told.found = replay::report::search{"4/1s", true, 0.01};
+    told.found = replay::report::search{"4/1s", true, false, 0.01};
     BOOST_TEST(*result_of_search(told) ==
                "4/1s is the smallest value that rejects at most 1.00 %.");
     BOOST_TEST(json_has("\"found\": \"4/1s\""));
     told.found->was_found = false;
     BOOST_TEST(
         result_of_search(told)->starts_with("No number in `4/1s` keeps rejections at or below "));
+
+    told.found = replay::report::search{"4kB/s down", true, true, 0.01};
+    BOOST_TEST(*result_of_search(told) ==
+               "4kB/s down is the smallest value that slows at most 1.00 %.");
+    BOOST_TEST(json_has("\"max_slowed\": 0.01"));
+    told.found->was_found = false;
+    BOOST_TEST(result_of_search(told)->starts_with(
+        "No number in `4kB/s down` keeps slowed responses at or below "));
 }
 
 // The contents of a log are text, not markup.

@@ -29,10 +29,10 @@ def main():
     unittest.main(verbosity=2)
 
 
-def common(at, client="10.0.0.1", path="/"):
+def common(at, client="10.0.0.1", path="/", size=17):
     """A line in the common format, at a whole second."""
     when = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(at))
-    return f'{client} - - [{when}] "GET {path} HTTP/1.0" 200 17'
+    return f'{client} - - [{when}] "GET {path} HTTP/1.0" 200 {size}'
 
 
 def random_lines(count, seed=1, per_second=8, clients=9):

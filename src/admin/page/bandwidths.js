@@ -7,7 +7,7 @@ const BANDWIDTH_COLUMNS = [
   ['Key', 'l', 200],
   ['Passed', '', 120],
   ['Waiting', '', 100],
-  ['Waited', '', 100]
+  ['Waited', '', 130]
 ];
 const bandwidthRows = new Map();
 
@@ -22,11 +22,11 @@ class BandwidthRow {
     const texts = [
       b.direction === 'up' ? 'from clients' : 'to clients',
       b.name,
-      b.rate,
+      b.dry_run ? `${b.rate} (dry run)` : b.rate,
       b.key,
       size(b.bytes),
       grouped(b.waiting),
-      time(b.waited_total)
+      b.dry_run ? `${size(b.late)} would wait` : time(b.waited_total)
     ];
     texts.forEach((text, i) => show(this.cells[i], text));
   }
