@@ -230,7 +230,7 @@ class Times(TlsTest):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             Silent.port = listener.getsockname()[1]
             proxy = self.start_shop(servers=[Silent, self.upstream],
-                                    more='health = { every = "20ms", timeout = "60ms", fall = 2 }\n')
+                                    more='health = { every = "20ms", timeout = "1s", fall = 2 }\n')
             wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][0]["down"], "the server to be down")
             self.assertEqual(self.ask(proxy).status, 200)
 
