@@ -12,6 +12,7 @@ from support import Client, ProxyTest, in_parallel, main, pattern, wait_until
 
 ADMIN = '[admin]\naddress = "127.0.0.1:0"\n'
 SLOW = 5  # times the time of the rate: a transfer takes less on a busy machine, too
+PATIENCE = 10  # seconds for a transfer that a busy machine may interrupt
 
 
 def file(bandwidth, more="", limits='"bytes"', route=""):
@@ -38,7 +39,7 @@ class Bandwidth(ProxyTest):
         self.receive(client, n, began, rate, burst)
         took = time.monotonic() - began
         self.assertGreaterEqual(took, (n - burst) / rate)
-        self.assertLess(took, SLOW * n / rate)
+        self.assertLess(took, max(SLOW * n / rate, PATIENCE))
 
     def test_a_download_has_the_rate_and_its_connection_continues(self):
         proxy = self.start_with(file("{ down = '1MB/s' }"))
@@ -59,18 +60,28 @@ class Bandwidth(ProxyTest):
             self.assertEqual(got.body, body)
         took = time.monotonic() - began
         self.assertGreaterEqual(took, 1.45)
-        self.assertLess(took, SLOW * 1.5)
+        self.assertLess(took, PATIENCE)
 
     def test_each_key_has_its_own_and_shares_it_evenly(self):
         proxy = self.start_with(file("{ down = '400kB/s' }", "key = 'header User'"))
         got = [0, 0, 0]
-        began, end = time.monotonic(), time.monotonic() + 3
+        all_asked = threading.Barrier(3)  # on a busy machine a request may be late
+        body = pattern(3_000_000)
+
+        def send_to_all_at_once(sock, *_):
+            all_asked.wait()
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + body)
+            return True
+
+        self.upstream.script["/even"] = send_to_all_at_once
+        began = time.monotonic()
 
         def take(i):
             with Client(proxy.port) as client:
-                client.send(f"GET /bytes/20000000 HTTP/1.1\r\nHost: test\r\nUser: {'a' if i < 2 else 'b'}\r\n\r\n")
+                client.send(f"GET /even HTTP/1.1\r\nHost: test\r\nUser: {'a' if i < 2 else 'b'}\r\n\r\n")
                 client.reader.head()
                 got[i] = len(client.reader.data)
+                end = time.monotonic() + 3
                 while time.monotonic() < end:
                     got[i] += len(client.sock.recv(65536))
                     if i == 2:
