@@ -811,6 +811,30 @@ BOOST_AUTO_TEST_CASE(prefetch_shrinks_when_a_grant_has_to_be_booked) {
     BOOST_TEST(s.prefetch() == 50);
 }
 
+// Otherwise each grant would need two questions, of which one finds nothing.
+BOOST_AUTO_TEST_CASE(prefetch_shrinks_when_the_store_grants_fewer_permits_or_none) {
+    leased_story s;
+    s.grow();
+    s.use(100);
+    for (auto const expected : {50, 25, 12, 6, 3, 1}) {
+        s.waiting = {.head = 1, .all = 1, .until = s.now + 1s};
+        auto const q = s.question();
+        BOOST_TEST_REQUIRE(q.has_value());
+        s.grant(*q, 1, 0us, ++s.since);
+        s.serve(1);
+        BOOST_TEST(s.prefetch() == expected);
+        s.now += 1ms;
+        BOOST_TEST(s.is_silent());
+    }
+
+    leased_story denied;
+    denied.grow();
+    denied.use(76);
+    denied.waiting = {};
+    denied.deny(*denied.question(), 1ms);
+    BOOST_TEST(denied.prefetch() == 50);
+}
+
 BOOST_AUTO_TEST_CASE(refunded_prefetched_permit_is_granted_again_here_while_it_is_valid) {
     leased_story s;
     s.grow();

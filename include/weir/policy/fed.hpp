@@ -101,6 +101,10 @@ public:
     [[nodiscard]] bool is_unlimited() const noexcept { return decides_itself() && !local_; }
     [[nodiscard]] bool must_go_on() const noexcept { return next_lapse() != never; }
 
+    /// Announces requests for `more` permits: the next question asks for at least this number beyond the permits of the
+    /// waiting requests. Without a prefetch it has no effect.
+    void expect(amount more) noexcept { expected_ = more; }
+
     // The members of a policy with events: the last 8 unreported changes of the mode.
 
     using event_type = mode_change;
@@ -173,6 +177,7 @@ private:
     rejection rejected_;
     under_way asked_;
     std::uint64_t last_number_ = 0;
+    amount expected_ = 0;  // beyond the permits of waiting requests
     bool scarce_ = false;  // the last grant was booked, or smaller than requested
     store_distance distance_;
     duration prefetch_time_{};             // 0 without a prefetch

@@ -55,8 +55,8 @@ struct shared_options {
 
     /// The most permits that are fetched ahead of requests, to be granted here without a question: 0 to 500,000,000.
     /// With 0 each grant needs a reply. Otherwise the number follows the demand, starting at 0. It doubles each time
-    /// permits were used up within a tenth of `prefetch_time`. It is halved when some lapse, or when there are not
-    /// enough for all processes that share the limit. It is never more than half of the burst.
+    /// permits were used up within a tenth of `prefetch_time`. It is halved when some lapse, or when the store grants
+    /// fewer than it was asked for. It is never more than half of the burst.
     amount prefetch = 0;
 
     /// The time for which permits fetched ahead can be used, 1 ms to 60 s. The rest then lapses: the store takes back

@@ -16,7 +16,7 @@ import tempfile
 import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-NAMESPACES = ("weir", "weir::testing", "weir::redis", "weir::mysql", "weir::postgres", "weir::order")
+NAMESPACES = ("weir", "weir::testing", "weir::agent", "weir::redis", "weir::mysql", "weir::postgres", "weir::order")
 # Policies are template arguments: programs name them, but do not call their members.
 POLICIES = ("seats sliding_log sliding_window fixed_window token_bucket leaky_bucket smooth_bursty smooth_warming_up adaptive "
             "adaptive_rate calendar_window resting_seats server_quota penalty any all").split()

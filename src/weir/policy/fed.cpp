@@ -180,7 +180,8 @@ bool fed::is_brisk(time_point now) const noexcept {
     return deposited_ && now - *deposited_ <= prefetch_time_ / 10;
 }
 bool fed::is_running_out(time_point now) const noexcept {
-    return stats().prefetch != 0 && is_brisk(now) && held(now) < (stats().prefetch + 3) / 4;
+    return stats().prefetch != 0 && !scarce_ && is_brisk(now) &&
+           held(now) < (stats().prefetch + 3) / 4;
 }
 
 time_point fed::next_command(demand const& d, time_point now) const noexcept {
@@ -261,7 +262,7 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
     } else if (decides_itself()) {
         probes_ = false;  // the question is for one permit, which is given back if no request waits
     } else {
-        if (is_brisk(now))
+        if (is_brisk(now) && !scarce_)
             stats().prefetch = std::min(std::max<amount>(2 * stats().prefetch, 1), most_ahead());
         auto const have = held(now);
         auto const all = std::clamp<amount>(d.all - have, 1, bucket_.burst);
@@ -270,7 +271,9 @@ fed::question fed::make_question(demand const& d, time_point now) noexcept {
         q.min = scarce_ && !is_probe
                     ? std::clamp(distance_.minimum(bucket_, stats().round_trip, now), head, all)
                     : head;
-        q.max = is_probe ? head : std::min(all + stats().prefetch, bucket_.burst);
+        auto const expected = std::exchange(expected_, 0);
+        auto const ahead = std::max(stats().prefetch, is_leased() ? expected : 0);
+        q.max = is_probe ? head : std::min(all + ahead, bucket_.burst);
         auto const patience = d.all <= have      ? duration::zero()  // no request would wait
                               : d.until == never ? forever
                                                  : d.until - now;
@@ -312,6 +315,7 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
     auto const limit = stats().timeout;
     contact_.answered(a, sent, now);
     if (a.granted == 0) {
+        stats().prefetch /= 2;
         scarce_ = false;  // otherwise the next question would ask for too much again
         reject_before(later(sent, wait), least, now);
         return true;
@@ -321,9 +325,9 @@ bool fed::answered(std::uint64_t number, answer const& a, time_point now) noexce
         distance_.booked(bucket_, a.granted, a.wait, a.since, stats().round_trip, now);
     scarce_ = is_booked || a.granted < most;
     rejected_ = {};
-    if (is_booked)
+    if (scarce_)
         stats().prefetch /= 2;
-    else
+    if (!is_booked)
         deposited_ = now;
     if (is_booked)  // the bucket will be full then
         reject_before(later(later(sent, wait), of_microseconds(bucket_.time_of(1))), 1, now);
