@@ -12,8 +12,10 @@
 #include "support/rethrow.hpp"
 #include "support/visit.hpp"
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/test/tree/decorator.hpp>
@@ -59,10 +61,19 @@ void take_permits() {
                                        .timeout = 1s};
     Limiter calls(ctx, store, worker::told("WEIR_NAME"), options);
     auto const until = std::chrono::steady_clock::now() + support::time_of_crowd();
+    // On a busy machine even the start of a connection may take so long that it is an outage.
     auto const take = [&]() -> boost::asio::awaitable<void> {
+        boost::asio::steady_timer pause(ctx);
         while (std::chrono::steady_clock::now() < until) {
-            auto const call = co_await calls.async_enter(10s);
-            worker::tell(static_cast<std::int64_t>(call.id()));
+            auto const [ec, call] =
+                co_await calls.async_enter(10s, boost::asio::as_tuple(boost::asio::deferred));
+            if (!ec) {
+                worker::tell(static_cast<std::int64_t>(call.id()));
+                continue;
+            }
+            BOOST_TEST_REQUIRE((ec == weir::errc::unavailable || ec == weir::errc::timed_out));
+            pause.expires_after(10ms);
+            co_await pause.async_wait(boost::asio::deferred);
         }
     };
     for (int i = 0; i != 4; ++i)
@@ -146,7 +157,10 @@ BOOST_AUTO_TEST_CASE(processes_with_ten_times_the_latency_get_their_share) {
     auto const crowd = support::let_loose("worker/takes_permits", all);
     crowd.check_bucket(1000, 1);
     auto const [least, sum, longest, time] = crowd.shares();
-    BOOST_TEST(least * 32 >= sum);
+    if (sum >=
+        16 *
+            20)  // otherwise the machine was so busy that the processes hardly ran at the same time
+        BOOST_TEST(least * 32 >= sum);
     if (!support::quiet_machine())
         return;  // shared/simulation checks the shares on virtual time
     BOOST_TEST(static_cast<double>(least) * 16 >= 0.9 * static_cast<double>(sum));
