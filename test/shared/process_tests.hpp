@@ -157,9 +157,9 @@ BOOST_AUTO_TEST_CASE(processes_with_ten_times_the_latency_get_their_share) {
     auto const crowd = support::let_loose("worker/takes_permits", all);
     crowd.check_bucket(1000, 1);
     auto const [least, sum, longest, time] = crowd.shares();
-    if (sum >=
-        16 *
-            20)  // otherwise the machine was so busy that the processes hardly ran at the same time
+    // On a busy machine the processes may hardly run at the same time; then a share has no meaning.
+    std::size_t const enough = 16 * 20;
+    if (sum >= enough)
         BOOST_TEST(least * 32 >= sum);
     if (!support::quiet_machine())
         return;  // shared/simulation checks the shares on virtual time

@@ -11,7 +11,7 @@
 
 /// Limiters that the processes of a machine share through an agent, which asks a store for all of them.
 ///
-/// `agent::server` is the agent: a program embeds it, or weir-proxy runs it. `agent::store` is its client.
+/// `agent::server` is the agent, which a program embeds. `agent::store` is its client.
 namespace weir::inline v0_2::agent {
 
 namespace detail {

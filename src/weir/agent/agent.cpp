@@ -7,7 +7,6 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/query.hpp>
-#include <boost/asio/socket_base.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -16,7 +15,7 @@
 #include <new>
 #include <string_view>
 #include <system_error>
-#include <vector>
+#include <utility>
 
 namespace weir::inline v0_2::agent {
 
@@ -147,10 +146,12 @@ void agent::forget(std::shared_ptr<neighbour> const& one) {
 std::shared_ptr<limit> agent::find(std::string const& name, policy::shared_bucket const& bucket) {
     limit_id const id(bucket.window != 0, name);
     auto const known = limits_.find(id);
-    bool const is_worth = limit::is_worth(bucket, options_.lease);
+    bool const is_same = known != limits_.end() && known->second.here->is_for(bucket);
+    bool const is_worth = is_same || limit::is_worth(bucket, options_.lease);
     if (known != limits_.end() && is_worth) {
         used_.splice(used_.begin(), used_, known->second.place);
-        known->second.here->use(bucket);
+        if (!is_same)
+            known->second.here->use(bucket);
         return known->second.here;
     }
     if (!is_worth || !has_room()) {

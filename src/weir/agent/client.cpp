@@ -1,5 +1,7 @@
 #include "client.hpp"
 
+#include "clock.hpp"
+
 #include <boost/asio/append.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -23,11 +25,6 @@ namespace asio = boost::asio;
 
 /// A connection without a reply for so long is given up: another agent may listen at its path.
 constexpr duration silent_for = std::chrono::seconds(5);
-
-time_point clock_time() noexcept {
-    auto const t = std::chrono::steady_clock::now().time_since_epoch();
-    return time_point(std::chrono::duration_cast<duration>(t));
-}
 
 error_code error_of(answer::result what) noexcept {
     using result = answer::result;

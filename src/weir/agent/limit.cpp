@@ -1,5 +1,7 @@
 #include "limit.hpp"
 
+#include "clock.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -11,11 +13,6 @@ namespace weir::inline v0_2::agent::detail {
 namespace {
 
 using std::chrono::microseconds;
-
-time_point now_of_clock() noexcept {
-    auto const t = std::chrono::steady_clock::now().time_since_epoch();
-    return time_point(std::chrono::duration_cast<duration>(t));
-}
 
 // The rate whose bucket is `b`, in lowest terms.
 rate rate_of(policy::shared_bucket const& b) {
@@ -64,11 +61,12 @@ limit::limit(boost::asio::any_io_executor const& ex, std::shared_ptr<weir::store
       lease_(lease),
       limiter_(make_limiter(ex, std::move(at), name, bucket, lease)) {}
 
+bool limit::is_for(policy::shared_bucket const& bucket) const noexcept {
+    return bucket.drained == bucket_.drained && bucket.permit == bucket_.permit &&
+           bucket.burst == bucket_.burst && bucket.window == bucket_.window;
+}
+
 void limit::use(policy::shared_bucket const& bucket) {
-    bool const is_same = bucket.drained == bucket_.drained && bucket.permit == bucket_.permit &&
-                         bucket.burst == bucket_.burst && bucket.window == bucket_.window;
-    if (is_same)
-        return;
     std::visit([&](auto& l) { l.configure(options_of(bucket, lease_)); }, limiter_);
     bucket_ = bucket;
 }
@@ -81,7 +79,7 @@ permit limit::take_now(take const& q) {
 }
 
 answer limit::grant(take const& q, permit p) {
-    auto const now = now_of_clock();
+    auto const now = clock_time();
     forget_old(now);
     if (p.count() < q.max) {
         auto more =
@@ -103,7 +101,7 @@ answer limit::grant(take const& q, permit p) {
 }
 
 bool limit::take_back(amount count, std::int64_t since) {
-    forget_old(now_of_clock());
+    forget_old(clock_time());
     auto const found = std::ranges::lower_bound(granted_, since, {}, &grant_record::since);
     bool const is_known =
         found != granted_.end() && found->since == since && found->granted.count() >= count;

@@ -49,7 +49,9 @@ public:
     limit(boost::asio::any_io_executor const& ex, std::shared_ptr<weir::store> at,
           std::string const& name, policy::shared_bucket const& bucket, duration lease);
 
-    /// Applies the rate of the last question. Throws `std::invalid_argument`.
+    /// Returns whether it applies this rate.
+    [[nodiscard]] bool is_for(policy::shared_bucket const& bucket) const noexcept;
+    /// Applies another rate. Throws `std::invalid_argument`.
     void use(policy::shared_bucket const& bucket);
 
     /// Grants from the available permits, if they are at least `q.min` and no question waits: up to `q.max`.

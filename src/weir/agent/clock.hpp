@@ -1,0 +1,15 @@
+#pragma once
+
+#include <weir/time.hpp>
+
+#include <chrono>
+
+namespace weir::inline v0_2::agent::detail {
+
+/// Returns the current time of the clock of agents and their clients.
+[[nodiscard]] inline time_point clock_time() noexcept {
+    auto const t = std::chrono::steady_clock::now().time_since_epoch();
+    return time_point(std::chrono::duration_cast<duration>(t));
+}
+
+}  // namespace weir::inline v0_2::agent::detail
