@@ -147,16 +147,21 @@ class Faults(ProxyTest):
 
     def test_drain_finishes_active_requests(self):
         for which in (signal.SIGTERM, signal.SIGINT):
+            over = threading.Event()
+            self.addCleanup(over.set)
+            self.upstream.script["/hang"] = hangs_until(over)
+            self.upstream.requests.clear()
             proxy = self.start("--seats", 1, "--patience", "20s", "--threads", 2, port=self.unused_port())
             with Client(proxy.port) as idle, Client(proxy.port) as first, Client(proxy.port) as second:
                 self.assertEqual(idle.ask("/").status, 200)
-                first.send("GET /sleep/500 HTTP/1.1\r\nHost: test\r\n\r\n")
-                wait_until(lambda: "/sleep/500" in self.upstream.targets())
-                second.send("GET /sleep/10 HTTP/1.1\r\nHost: test\r\n\r\n")
+                first.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
+                wait_until(lambda: "/hang" in self.upstream.targets())
+                second.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
                 wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 1)
                 proxy.process.send_signal(which)
                 self.assertEqual(idle.ended(), b"")
                 wait_until(lambda: rejects(proxy.port), "the port to be closed")
+                over.set()
                 for client in (first, second):
                     answer = client.answer()
                     self.assertEqual((answer.status, answer.get("connection")), (200, "close"))
