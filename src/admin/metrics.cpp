@@ -188,6 +188,22 @@ void add_stores(weir::metrics_writer& out, state const& s) {
     });
 }
 
+// Only of a proxy with an agent.
+void add_agent(weir::metrics_writer& out, state const& s) {
+    if (!s.agent)
+        return;
+    out.family("weir_agent_connections_open", "Connected processes of this machine.",
+               metric::gauge);
+    out.add(s.agent->connections);
+    out.family("weir_agent_limits", "Limits for which the agent fetches permits ahead.",
+               metric::gauge);
+    out.add(s.agent->limits);
+    out.family("weir_agent_questions_total", "Questions of processes.", metric::counter);
+    out.add(s.agent->questions);
+    out.family("weir_agent_grants_total", "Questions with a grant in reply.", metric::counter);
+    out.add(s.agent->grants);
+}
+
 void add_upstreams(weir::metrics_writer& out, state const& s) {
     auto const each = [&](auto add) {
         for (auto const& u : s.upstreams)
@@ -237,6 +253,7 @@ std::string to_metrics(state const& s) {
     add_bandwidths(out, s);
     add_tcp(out, s);
     add_stores(out, s);
+    add_agent(out, s);
     add_upstreams(out, s);
     return std::move(out).text();
 }

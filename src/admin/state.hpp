@@ -191,6 +191,15 @@ struct route_state {
     latency times;  // from the first byte of the request to the end of the response
 };
 
+/// The agent for the processes of this machine.
+struct agent_state {
+    std::string path;
+    std::uint64_t connections = 0;  // processes
+    std::uint64_t limits = 0;       // that are fetched ahead
+    std::uint64_t questions = 0;
+    std::uint64_t grants = 0;  // questions with a grant in reply
+};
+
 struct server_state {
     std::string name;
     bool down = false;                    // it does not respond and gets no requests
@@ -249,6 +258,7 @@ struct state {
     std::vector<bandwidth_state> bandwidths;
     std::vector<tcp_state> tcp;
     std::vector<upstream_state> upstreams;
+    std::optional<agent_state> agent;
     std::string bottleneck;  // a sentence that names the current bottleneck
 };
 

@@ -238,7 +238,17 @@ std::string to_json(state const& s) {
     out.end(']').name("tcp").begin('[');
     for (auto const& t : s.tcp)
         add(out, t);
-    out.end(']').name("tls").begin();
+    out.end(']');
+    if (auto const& a = s.agent)
+        out.name("agent")
+            .begin()
+            .member("path", a->path)
+            .member("connections", a->connections)
+            .member("limits", a->limits)
+            .member("questions", a->questions)
+            .member("grants", a->grants)
+            .end();
+    out.name("tls").begin();
     add_tls(out, s);
     out.end().name("upstreams").begin('[');
     for (auto const& u : s.upstreams)

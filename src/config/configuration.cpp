@@ -33,6 +33,7 @@ bool has_part(weir::limiter_config const& rule) {
 }
 
 constexpr std::string_view local = "local ";
+constexpr std::string_view scheme_of_agent = "agent:";
 
 // The measured memory of a key: of a rule with its own kind of limiter, and of the state of any other rule.
 constexpr double bytes_of_small = 50;
@@ -335,10 +336,16 @@ std::optional<failure_mode> failure_mode_of(std::string_view text) {
 }
 
 bool is_store_url(std::string_view text) noexcept {
-    constexpr std::array<std::string_view, 7> schemes{
+    constexpr std::array<std::string_view, 8> schemes{
         "redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://",
-        "unix:",    "mysql://",  "postgresql://"};
+        "unix:",    "mysql://",  "postgresql://",     scheme_of_agent};
     return std::ranges::any_of(schemes, [&](auto scheme) { return text.starts_with(scheme); });
+}
+
+std::optional<std::string_view> path_of_agent(std::string_view url) noexcept {
+    if (!url.starts_with(scheme_of_agent))
+        return std::nullopt;
+    return url.substr(scheme_of_agent.size());
 }
 
 double most_memory(limit const& l) {

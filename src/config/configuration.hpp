@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/agent/server_options.hpp>
 #include <weir/amount.hpp>
 #include <weir/policy/fed.hpp>
 #include <weir/policy/limiter_config.hpp>
@@ -141,7 +142,7 @@ struct upstream {
 
 // ---- Limits
 
-/// A Redis or SQL server that counts limits for several proxies.
+/// A server that counts limits for several proxies, or the agent that asks one.
 struct store {
     std::string name;
     std::string url;  // starts with one of `store_schemes`
@@ -149,8 +150,19 @@ struct store {
     friend bool operator==(store const&, store const&) = default;
 };
 inline constexpr std::string_view store_schemes =
-    "redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix:, mysql:// and postgresql://";
+    "redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix:, mysql://, "
+    "postgresql:// and agent:";
 [[nodiscard]] bool is_store_url(std::string_view text) noexcept;
+/// The path in the URL of an agent; empty if it is the URL of a server.
+[[nodiscard]] std::optional<std::string_view> path_of_agent(std::string_view url) noexcept;
+
+/// An agent, which asks a store for the processes of this machine.
+struct agent {
+    weir::agent::server_options options;
+    config::store store;
+
+    friend bool operator==(agent const&, agent const&) = default;
+};
 
 /// The cost of a request in a limit: the number of permits that it takes.
 struct cost {
@@ -470,6 +482,7 @@ struct configuration {
     std::vector<listener> listeners;
     std::vector<upstream> upstreams;
     std::vector<store> stores;
+    std::optional<config::agent> agent;
     std::vector<limit> limits;
     std::vector<limit> bandwidths;  // the limits with `bandwidth`; their other rules do not matter
     std::vector<route> routes;

@@ -91,6 +91,8 @@ private:
     void read_encryption(table_reader& t, upstream& u);
     void read_hash(table_reader& t, upstream& u);
     void read_store(table_reader& t);
+    void read_agent(table_reader& t);
+    [[nodiscard]] bool is_only_agent() const;
     void read_limit(table_reader& t);
     void read_limit_of_bytes(table_reader& t, limit l);
     void warn_of_memory(table_reader& t, limit const& l, std::string_view rule);

@@ -130,6 +130,16 @@ kind<std::string> text(std::string expected) {
     });
 }
 
+kind<std::string> path_of_socket() {
+    constexpr std::size_t longest = 107;  // in a sockaddr_un of Linux
+    return of_text<std::string>(
+        fmt::format("the path of a socket, of at most {} bytes", longest),
+        [](std::string_view found) {
+            bool const fits = !found.empty() && found.size() <= longest && !has_control(found);
+            return fits ? std::optional(std::string(found)) : std::nullopt;
+        });
+}
+
 kind<unsigned> file_mode() {
     return of_text<unsigned>(
         "four octal digits from 0000 to 0777, such as 0660",

@@ -18,6 +18,8 @@ namespace config {
                                         weir::duration most = std::chrono::hours(24));
 /// Non-empty text without control characters.
 [[nodiscard]] kind<std::string> text(std::string expected);
+/// The path of a local socket.
+[[nodiscard]] kind<std::string> path_of_socket();
 /// The mode of a file, such as 0660.
 [[nodiscard]] kind<unsigned> file_mode();
 /// A text of printable ASCII without spaces that starts with a slash.

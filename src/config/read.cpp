@@ -39,6 +39,7 @@ configuration file_reader::read() {
     file_.table("state", [this](auto& t) { read_state(t); });
     file_.tables("upstream", [this](auto& t) { read_upstream(t); });
     file_.tables("store", [this](auto& t) { read_store(t); });
+    file_.table("agent", [this](auto& t) { read_agent(t); });
     file_.tables("limit", [this](auto& t) { read_limit(t); });
     file_.tables("listen", [this](auto& t) { read_listener(t); });
     file_.tables("route", [this](auto& t) { read_route(t); });
@@ -55,7 +56,7 @@ configuration file_reader::read() {
 }
 
 void file_reader::find_settings_without_effect() {
-    stores_.find_unused(warnings_, "no limit names it: it counts nothing");
+    stores_.find_unused(warnings_, "no limit and no agent names it: it counts nothing");
     bool const has_checks = std::ranges::any_of(made_.routes, &route::check);
     if (checks_at_ && !has_checks)
         problems_.add(*checks_at_, "no [[route]] has `check = true`, so each check would get 404");
@@ -128,8 +129,16 @@ void file_reader::read_state(table_reader& t) {
     t.get("every", s.every, time(1s));
 }
 
+// Whether the file has an agent, and nothing for clients.
+bool file_reader::is_only_agent() const {
+    return made_.agent && made_.listeners.empty() && made_.upstreams.empty() &&
+           made_.routes.empty() && made_.limits.empty() && made_.bandwidths.empty();
+}
+
 // Adds the default listener and the default route.
 void file_reader::complete() {
+    if (is_only_agent())
+        return;
     if (made_.listeners.empty())
         made_.listeners.push_back({.address = tcp_address{"127.0.0.1", 8080}});
     if (!made_.routes.empty() || !has_http(made_))

@@ -135,4 +135,24 @@ void file_reader::read_store(table_reader& t) {
     made_.stores.push_back(std::move(e));
 }
 
+void file_reader::read_agent(table_reader& t) {
+    agent a;
+    t.require("path", a.options.path, path_of_socket());
+    t.get("mode", a.options.mode, file_mode());
+    if (t.require("store", a.store.name, text("the name of a store"))) {
+        stores_.use(a.store.name, t.at("store"), "agent");
+        auto const asked = std::ranges::find(made_.stores, a.store.name, &store::name);
+        if (asked != made_.stores.end())
+            a.store = *asked;
+        if (path_of_agent(a.store.url))
+            t.problem(t.at("store"),
+                      fmt::format("the store `{}` is an agent; name a store with a server",
+                                  a.store.name));
+    }
+    t.get("lease", a.options.lease, time(std::chrono::milliseconds(1), std::chrono::seconds(60)));
+    t.get("max_connections", a.options.max_connections, number(1, 100'000));
+    t.get("max_limits", a.options.max_limits, number(1, 10'000'000));
+    made_.agent = std::move(a);
+}
+
 }  // namespace config

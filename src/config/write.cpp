@@ -29,6 +29,9 @@ std::string value_text(int n) {
 std::string value_text(unsigned n) {
     return std::to_string(n);
 }
+std::string text_of_mode(unsigned mode) {
+    return fmt::format("\"{:04o}\"", mode);
+}
 std::string value_text(weir::duration d) {
     return tool::quoted(tool::to_text(d));
 }
@@ -203,6 +206,18 @@ void write(writer& w, state_options const& s, state_options const& by_default) {
     w.table("state");
     w.member("file", s.file, by_default.file);
     w.member("every", s.every, by_default.every);
+}
+
+void write(writer& w, agent const& a) {
+    weir::agent::server_options const by_default;
+    w.table("agent");
+    w.line("path", tool::quoted(a.options.path));
+    if (a.options.mode != by_default.mode)
+        w.line("mode", text_of_mode(a.options.mode));
+    w.line("store", tool::quoted(a.store.name));
+    w.member("lease", a.options.lease, by_default.lease);
+    w.member("max_connections", a.options.max_connections, by_default.max_connections);
+    w.member("max_limits", a.options.max_limits, by_default.max_limits);
 }
 
 void write(writer& w, upstream const& u) {
@@ -396,7 +411,7 @@ std::string write(configuration const& c) {
         w.line("address", value_text(l.address));
         w.member("proxy_protocol", l.proxy_protocol, false);
         if (l.mode)
-            w.line("mode", fmt::format("\"{:04o}\"", *l.mode));
+            w.line("mode", text_of_mode(*l.mode));
         if (l.https_port)
             w.line("https_port", std::to_string(*l.https_port));
         w.member("tls", l.tls);
@@ -421,6 +436,8 @@ std::string write(configuration const& c) {
         w.line("name", tool::quoted(e.name));
         w.line("url", tool::quoted(e.url));
     }
+    if (c.agent)
+        write(w, *c.agent);
     for (auto const& all : {&c.limits, &c.bandwidths})
         for (auto const& l : *all)
             write(w, l);

@@ -31,7 +31,9 @@ file_shares share_out_files(config::configuration const& c) {
     // 64 for logs, signals, the demo and the files that libraries open; 4 for the reactor of each thread.
     auto const admin =
         c.admin.address ? std::min(admin::site::most_connections, files / 16) : std::int64_t(0);
-    auto const for_sockets = files - 64 - 4 * c.threads - admin;
+    auto const agent =
+        c.agent ? std::min(c.agent->options.max_connections, files / 8) : std::int64_t(0);
+    auto const for_sockets = files - 64 - 4 * c.threads - admin - agent;
     std::int64_t said = 0;
     std::int64_t unsaid = 0;
     for (auto const& u : c.upstreams)
@@ -41,7 +43,7 @@ file_shares share_out_files(config::configuration const& c) {
             else
                 ++unsaid;
     auto const left = for_sockets / 2 - said;
-    file_shares result{.admin = admin};
+    file_shares result{.admin = admin, .agent = agent};
     if (unsaid > 0)
         result.upstream = std::max(left / unsaid, std::int64_t(1));
     result.clients = for_sockets - (unsaid > 0 ? for_sockets / 2 : said);

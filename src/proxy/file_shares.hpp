@@ -11,6 +11,7 @@ namespace proxy {
 struct file_shares {
     std::int64_t clients = 0;
     std::int64_t admin = 0;
+    std::int64_t agent = 0;     // connections of processes
     std::int64_t upstream = 0;  // of each server without `max_connections` and `seats`
 };
 

@@ -175,7 +175,7 @@ std::string url_of(net::listener::acceptor const& acceptor, char const* scheme) 
                : name;
 }
 
-// The first line of output: listeners, servers, limits and the status page.
+// The first line of output: listeners, servers, limits, the agent and the status page.
 std::string greeting(server const& proxy, config::configuration const& c, bool demo) {
     std::vector<std::string> from;
     for (auto const& acceptor : proxy.acceptors())
@@ -194,13 +194,18 @@ std::string greeting(server const& proxy, config::configuration const& c, bool d
             c.limits.empty() && c.bandwidths.empty() ? "no limit; set one with --seats or --rate"
             : has_tcp(c)                             ? "no limit; no route or listener names one"
                                                      : "no limit; no route names one";
-    auto const* const admin = proxy.admin_acceptor();
-    return fmt::format(
-        "weir-proxy: {} -> {}: {}{}\n", fmt::join(from, ", "),
-        demo         ? "demo backend (300 ms per request)"
-        : to.empty() ? "no upstream"
-                     : fmt::format("{}", fmt::join(to, ", ")),
-        in_force, admin ? fmt::format("; status page {}", url_of(*admin, "http")) : "");
+    std::vector<std::string> parts;
+    if (!from.empty())
+        parts.push_back(fmt::format("{} -> {}: {}", fmt::join(from, ", "),
+                                    demo         ? "demo backend (300 ms per request)"
+                                    : to.empty() ? "no upstream"
+                                                 : fmt::format("{}", fmt::join(to, ", ")),
+                                    in_force));
+    if (auto const& a = c.agent)
+        parts.push_back(fmt::format("agent {} for store `{}`", a->options.path, a->store.name));
+    if (auto const* const admin = proxy.admin_acceptor())
+        parts.push_back(fmt::format("status page {}", url_of(*admin, "http")));
+    return fmt::format("weir-proxy: {}\n", fmt::join(parts, "; "));
 }
 
 // Finds errors that reading the configuration does not find. Returns warnings.

@@ -205,7 +205,20 @@ admin::state operator_view::look() const {
     s.active -= std::min(s.active, s.open_tunnels);
     s.waiting = all.sum(&counters::waiting);
     s.log_lines_dropped = of_.log ? of_.log->dropped() : 0;
+    s.agent = agent();
     return s;
+}
+
+std::optional<admin::agent_state> operator_view::agent() const {
+    if (!of_.agent)
+        return std::nullopt;
+    auto const now = of_.agent->stats();
+    return admin::agent_state{
+        .path = of_.plan->configuration.agent->options.path,
+        .connections = static_cast<std::uint64_t>(now.connections),
+        .limits = static_cast<std::uint64_t>(now.limits),
+        .questions = now.questions,
+        .grants = now.grants};
 }
 
 template <class F>
@@ -261,6 +274,11 @@ std::string operator_view::report() const {
     for (auto const& u : of_.plan->upstreams)
         if (auto const seats = u->seats())
             report_one(out, *seats);
+    if (auto const a = agent())
+        fmt::format_to(
+            std::back_inserter(out),
+            "weir-proxy: agent: {} processes, {} limits ahead; {} questions, {} grants\n",
+            a->connections, a->limits, a->questions, a->grants);
     return out;
 }
 

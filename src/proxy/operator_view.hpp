@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/agent/server.hpp>
+
 #include "admin/site.hpp"
 #include "config/configuration.hpp"
 #include "net/asio.hpp"
@@ -33,8 +35,9 @@ public:
         std::shared_ptr<proxy::plan const> const& plan;
         phase const& now;
         proxy::threads& threads;
-        tool::log_file const* log;          // may be null
-        std::function<bool()> is_changing;  // whether a reload is reading the limits
+        tool::log_file const* log;                   // may be null
+        weir::agent::server const* agent = nullptr;  // may be null
+        std::function<bool()> is_changing;           // whether a reload is reading the limits
     };
 
     operator_view(asio::io_context& context, net::watchdog& dog, sources s);
@@ -57,6 +60,7 @@ public:
 
 private:
     [[nodiscard]] admin::state look() const;
+    [[nodiscard]] std::optional<admin::agent_state> agent() const;
     /// Calls `f` with the limit of that name, unless a reload is in progress.
     template <class F>
     [[nodiscard]] admin::answer with_limit(std::string_view name, F f) const;

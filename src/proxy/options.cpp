@@ -60,7 +60,7 @@ A configuration file can set all options and more:
   weir-proxy --config weir.toml
 
 Several proxies, each with the same --rate, can share it through a store: a Redis, MySQL,
-MariaDB or PostgreSQL server:
+MariaDB or PostgreSQL server, or an agent that asks one for all processes of a machine:
 
   weir-proxy --upstream 127.0.0.1:9000 --rate 100/1s --store redis://10.0.0.5)";
 
@@ -74,7 +74,8 @@ Pass a --store URL with a password in the environment variable WEIR_STORE: comma
 visible to other users. URLs: redis://user:password@host:port/database, rediss:// with TLS,
 redis+sentinel://host,host/name with Sentinels, rediss+sentinel:// with both, unix:/socket,
 mysql://user:password@host:port/database, mysql://user@/database?socket=/path,
-postgresql://user:password@host:port/database as libpq takes it; the mysql URLs also take
+postgresql://user:password@host:port/database as libpq takes it, and agent:/socket of a
+weir-proxy whose configuration has an [agent]. The mysql URLs also take
 tls=required and authorities=FILE, and the URLs with TLS authorities=FILE, certificate=FILE with
 key=FILE, and insecure. While the store is unavailable, --on-failure closed rejects
 requests with 503, open applies no limit, and `local 0.25` grants a quarter of the rate in this

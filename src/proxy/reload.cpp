@@ -15,6 +15,22 @@
 
 namespace proxy {
 
+namespace {
+
+// Keeps what applies at the next start.
+void keep(config::configuration& c, config::configuration const& before) {
+    c.threads = before.threads;
+    c.state = before.state;
+    c.admin.address = before.admin.address;
+    c.admin.is_named = before.admin.is_named;
+    if (c.agent != before.agent)
+        c.warnings.emplace_back(
+            "warning: a change of [agent], or of its store, applies at the next start");
+    c.agent = before.agent;
+}
+
+}  // namespace
+
 // The result of reading: a maker, or the errors.
 struct reloader::loaded {
     std::unique_ptr<plan_maker> maker;
@@ -47,11 +63,7 @@ reloader::loaded reloader::load(std::shared_ptr<plan const> const& before) const
     loaded result;
     try {
         auto c = again_();
-        // These apply at the next start.
-        c.threads = before->configuration.threads;
-        c.state = before->configuration.state;
-        c.admin.address = before->configuration.admin.address;
-        c.admin.is_named = before->configuration.admin.is_named;
+        keep(c, before->configuration);
         result.maker =
             std::make_unique<plan_maker>(context_.get_executor(), c, share_out_files(c), before);
     } catch (config::bad_configuration const& e) {

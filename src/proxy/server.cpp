@@ -5,11 +5,13 @@
 #include "tool/trouble.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -47,17 +49,19 @@ server::server(config::configuration const& c, reloader::reader again)
     note_limits();
     state_.restore(*plan_);
     open_log(c.access_log);
+    open_agent();
     auto* const log = log_ ? &*log_ : nullptr;
     // From here on these signals lose their default action, which ends the program.
     for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
         signals_.add(s);
     threads_.add(c.threads, plan_, log);
-    view_.emplace(
-        context_, dog_,
-        operator_view::sources{
-            .plan = plan_, .now = phase_, .threads = threads_, .log = log, .is_changing = [this] {
-                return reloader_.is_reading();
-            }});
+    view_.emplace(context_, dog_,
+                  operator_view::sources{.plan = plan_,
+                                         .now = phase_,
+                                         .threads = threads_,
+                                         .log = log,
+                                         .agent = agent_ ? &*agent_ : nullptr,
+                                         .is_changing = [this] { return reloader_.is_reading(); }});
     view_->open(c.admin, shares_.admin);
 }
 
@@ -78,6 +82,23 @@ void server::open_log(std::string const& path) {
     } catch (std::system_error const& e) {
         throw std::runtime_error(
             fmt::format("cannot write the access log `{}`: {}", path, e.code().message()));
+    }
+}
+
+void server::open_agent() {
+    auto const& wanted = plan_->configuration.agent;
+    if (!wanted)
+        return;
+    auto options = wanted->options;
+    options.max_connections = shares_.agent;
+    try {
+        agent_.emplace(context_, plan_->stores.at(wanted->store.name).keeper, options);
+    } catch (boost::system::system_error const& e) {
+        throw std::runtime_error(
+            fmt::format("agent: cannot listen at `{}`: {}", options.path, why_not(e.code())));
+    } catch (std::filesystem::filesystem_error const& e) {
+        throw std::runtime_error(
+            fmt::format("agent: cannot listen at `{}`: {}", options.path, e.code().message()));
     }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/agent/server.hpp>
+
 #include "config/configuration.hpp"
 #include "file_shares.hpp"
 #include "health.hpp"
@@ -58,6 +60,7 @@ public:
 
 private:
     void open_log(std::string const& path);
+    void open_agent();
     void note_limits();
     void let_clients_in();
     void apply(plan_maker& maker);
@@ -72,7 +75,8 @@ private:
     proxy::listeners listeners_;
     std::optional<tool::log_file> log_;
     state_file state_;
-    std::shared_ptr<plan const> plan_;          // in force
+    std::shared_ptr<plan const> plan_;  // in force
+    std::optional<weir::agent::server> agent_;
     std::vector<std::weak_ptr<limit>> limits_;  // of all plans, while they exist
     threads threads_{context_};
     std::optional<health_checks> checks_;

@@ -1,5 +1,6 @@
 #include "store.hpp"
 
+#include <weir/agent/store.hpp>
 #ifdef WEIR_PROXY_REDIS
 #include <weir/redis/store.hpp>
 #endif
@@ -11,6 +12,8 @@
 #ifdef WEIR_PROXY_POSTGRES
 #include <weir/postgres/store.hpp>
 #endif
+
+#include "config/configuration.hpp"
 
 #include <boost/system/system_error.hpp>
 
@@ -30,12 +33,11 @@ namespace {
         "{} starts with {}, but this weir-proxy was built without {}", what, scheme, library));
 }
 
-// Makes a store whose options have the URL.
-template <class Store, class Options>
-std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what,
-                                std::string const& url) {
+// Makes a store of its options, or of its path.
+template <class Store, class Where>
+std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what, Where where) {
     try {
-        return std::make_shared<Store>(ex, Options{.url = url});
+        return std::make_shared<Store>(ex, std::move(where));
     } catch (std::invalid_argument const& wrong) {
         throw tool::usage_error(fmt::format("{} cannot be used: {}", what, wrong.what()));
     }
@@ -44,7 +46,7 @@ std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what
 [[maybe_unused]] store redis_store(net::executor const& ex, std::string const& what,
                                    std::string const& url) {
 #ifdef WEIR_PROXY_REDIS
-    auto const made = store_at<weir::redis::store, weir::redis::options>(ex, what, url);
+    auto const made = store_at<weir::redis::store>(ex, what, weir::redis::options{.url = url});
     return {made, [made](std::string name) { return made->check(std::move(name)); }};
 #else
     (void)ex;
@@ -79,7 +81,8 @@ store mysql_store(net::executor const& ex, std::string const& what, std::string 
 
 store postgres_store(net::executor const& ex, std::string const& what, std::string const& url) {
 #ifdef WEIR_PROXY_POSTGRES
-    auto const made = store_at<weir::postgres::store, weir::postgres::options>(ex, what, url);
+    auto const made =
+        store_at<weir::postgres::store>(ex, what, weir::postgres::options{.url = url});
     return {made, [made](std::string name) { return install_and_check(made, std::move(name)); }};
 #else
     (void)ex;
@@ -88,9 +91,21 @@ store postgres_store(net::executor const& ex, std::string const& what, std::stri
 #endif
 }
 
+boost::asio::awaitable<void> connect(std::shared_ptr<weir::agent::store> at) {
+    at->check();
+    co_return;
+}
+
+store agent_store(net::executor const& ex, std::string const& what, std::string_view path) {
+    auto const made = store_at<weir::agent::store>(ex, what, std::string(path));
+    return {made, [made](std::string const&) { return connect(made); }};
+}
+
 }  // namespace
 
 store make_store(net::executor const& ex, std::string const& what, std::string const& url) {
+    if (auto const path = config::path_of_agent(url))
+        return agent_store(ex, what, *path);
     if (url.starts_with("mysql://"))
         return mysql_store(ex, what, url);
     return url.starts_with("postgresql://") ? postgres_store(ex, what, url)

@@ -132,6 +132,18 @@ BOOST_FIXTURE_TEST_CASE(report_the_mode_and_the_failures_of_a_store, one_limit) 
     BOOST_TEST(value("weir_store_failures_total{limit=\"a\",kind=\"unanswered\"}") == "1");
 }
 
+BOOST_FIXTURE_TEST_CASE(report_an_agent_only_where_there_is_one, one_limit) {
+    BOOST_TEST(to_metrics(all).find("weir_agent") == std::string::npos);
+    BOOST_TEST(!says("\"agent\""));
+    all.agent = {.path = "/a", .connections = 2, .limits = 3, .questions = 5, .grants = 4};
+    BOOST_TEST(value("weir_agent_connections_open") == "2");
+    BOOST_TEST(value("weir_agent_limits") == "3");
+    BOOST_TEST(value("weir_agent_questions_total") == "5");
+    BOOST_TEST(value("weir_agent_grants_total") == "4");
+    BOOST_TEST(says(
+        R"("agent":{"path":"/a","connections":2,"limits":3,"questions":5,"grants":4},"tls":{)"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(stats)

@@ -39,6 +39,8 @@ constexpr place clients{"clients: ", "[clients]\n", shop};
 constexpr place admin{"admin: ", "[admin]\n", shop};
 constexpr place state{"state: ", "[state]\n", shop};
 constexpr place state_of_file{"state: ", "[state]\nfile = \"/a\"\n", shop};
+constexpr place agent{"agent: ", "[agent]\npath = \"/a\"\nstore = \"e\"\n",
+                      "[[store]]\nname = \"e\"\nurl = \"redis://a\"\n"};
 constexpr place listener{"listen", "[[listen]]\n", shop};
 constexpr place bound_listener{
     "listen `127.0.0.1:1`: ", "[[listen]]\naddress = \"127.0.0.1:1\"\n", shop};
@@ -134,6 +136,8 @@ std::vector<row> const& rows() {
     static texts const no_flags{"1", "\"true\"", "[true]"};
     static constexpr std::string_view a_flag = "true or false";
     static texts const no_texts{"\"\"", "\"a\\nb\"", "5", "true", "{}"};
+    static std::string const longest_path = fmt::format("\"/{}\"", std::string(106, 'a'));
+    static std::string const too_long_path = fmt::format("\"/{}\"", std::string(107, 'a'));
     static std::vector<row> const all{
         {top,
          "threads",
@@ -351,10 +355,50 @@ std::vector<row> const& rows() {
          "url",
          {"\"redis://a\"", "\"rediss://a?insecure\"", "\"redis+sentinel://a,b/c\"",
           "\"rediss+sentinel://a/c\"", "\"unix:/a\"", "\"mysql://u:p@a/b\"",
-          "\"postgresql://u:p@a,b/c\""},
+          "\"postgresql://u:p@a,b/c\"", "\"agent:/a\""},
          {"\"http://a\"", "\"redis:a\"", "\"redis+tls://a\""},
          "`url` must start with one of redis://, rediss://, redis+sentinel://, "
-         "rediss+sentinel://, unix:, mysql:// and postgresql://"},
+         "rediss+sentinel://, unix:, mysql://, postgresql:// and agent:"},
+        {{"agent: ", "[agent]\nstore = \"e\"\n", agent.behind},
+         "path",
+         {"\"/run/a\"", longest_path},
+         {"\"\"", "5", too_long_path},
+         "the path of a socket, of at most 107 bytes"},
+        {{"agent: ", "[agent]\npath = \"/a\"\n", agent.behind},
+         "store",
+         {"\"e\""},
+         {"\"\"", "5"},
+         "the name of a store"},
+        {{"agent: ", "[agent]\npath = \"/a\"\n", agent.behind},
+         "store",
+         {},
+         {"\"b\""},
+         "unknown store `b`; defined: e"},
+        {{"agent: ", "[agent]\npath = \"/a\"\n", "[[store]]\nname = \"e\"\nurl = \"agent:/b\"\n"},
+         "store",
+         {},
+         {"\"e\""},
+         "the store `e` is an agent; name a store with a server"},
+        {agent,
+         "mode",
+         {"\"0660\"", "\"0000\"", "\"0777\""},
+         {"\"660\"", "\"1777\"", "432"},
+         "four octal digits from 0000 to 0777, such as 0660"},
+        {agent,
+         "lease",
+         {"\"1ms\"", "\"1min\""},
+         {"\"999us\"", "\"60001ms\"", "5"},
+         "a time from 1ms to 1min, such as 500ms, 10s or 2min"},
+        {agent,
+         "max_connections",
+         {"1", "100000"},
+         {"0", "100001", "\"5\""},
+         "a number from 1 to 100000"},
+        {agent,
+         "max_limits",
+         {"1", "10000000"},
+         {"0", "10000001", "\"5\""},
+         "a number from 1 to 10000000"},
         {limit,
          "key",
          {"\"client\"", "\"header A\"", "\"path 1\"", "\"path 100\"", "[\"client\", \"path 2\"]",
@@ -914,8 +958,8 @@ BOOST_AUTO_TEST_CASE(reports_place_value_and_bound_of_an_invalid_value) {
 }
 
 BOOST_AUTO_TEST_CASE(is_valid_only_in_its_table) {
-    for (auto const in : {top, timeouts, clients, admin, bound_listener, upstream, server, health,
-                          limit, shared, route, upgrade, fields}) {
+    for (auto const in : {top, timeouts, clients, admin, agent, bound_listener, upstream, server,
+                          health, limit, shared, route, upgrade, fields}) {
         auto const text = fmt::format("{}frobnicate = 1\n{}", in.before, in.behind);
         auto const found = problems(text);
         BOOST_TEST(std::ranges::any_of(

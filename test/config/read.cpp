@@ -471,7 +471,7 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
              row{"[[route]]\nupstream = \"shop\"\npath = \"api\"\n", "must be a prefix of paths"},
              row{"[[store]]\nname = \"e\"\nurl = \"http://a\"\n",
                  "`url` must start with one of redis://, rediss://, redis+sentinel://, "
-                 "rediss+sentinel://, unix:, mysql:// and postgresql://"},
+                 "rediss+sentinel://, unix:, mysql://, postgresql:// and agent:"},
              row{"[[limit]]\nname = \"a\"\nrule = \"0 seats\"\n", "must be a rule"},
              row{"[upstreams]\n", "unknown key `upstreams`"},
              row{"upstream = 5\n", "must be a list of tables, each under [[upstream]]"},
@@ -493,7 +493,7 @@ BOOST_AUTO_TEST_CASE(reports_an_error_without_the_url_of_a_store) {
         BOOST_TEST(problem(with("[[store]]\nname = \"e\"\nurl = \"" + url + "\"\n")) ==
                    "weir.toml:3:7: store `e`: `url` must start with one of redis://, rediss://, "
                    "redis+sentinel://, "
-                   "rediss+sentinel://, unix:, mysql:// and postgresql://");
+                   "rediss+sentinel://, unix:, mysql://, postgresql:// and agent:");
 }
 
 BOOST_AUTO_TEST_CASE(is_toml) {

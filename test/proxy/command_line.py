@@ -50,7 +50,7 @@ WRONG = [
     (["--demo", "--rate", "100/1s burst 0"], "--rate is `100/1s burst 0`, but must be a rate"),
     (["--demo", "--rate", "100/1s lumpy"], "--rate is `100/1s lumpy`, but must be a rate"),
     (["--demo", "--store", "redis://h"], "--store requires --rate"),
-    (["--demo", "--rate", "5/1s", "--store", "http://h"], "--store must start with one of redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix:, mysql:// and postgresql://"),
+    (["--demo", "--rate", "5/1s", "--store", "http://h"], "--store must start with one of redis://, rediss://, redis+sentinel://, rediss+sentinel://, unix:, mysql://, postgresql:// and agent:"),
     (["--demo", "--rate", "5/1s leaky", "--store", "redis://h"],
      "--rate is `5/1s leaky`, but must be a rule such as 100/1s or 100/1s burst 20 with --store"),
     (["--demo", "--rate", "5000/1s", "--store", "redis://h"], "is 5000, but must be from 1 to 4096"),

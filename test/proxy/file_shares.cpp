@@ -105,6 +105,18 @@ BOOST_AUTO_TEST_CASE(are_reserved_for_the_admin_page_only_if_it_exists) {
     BOOST_TEST(without.clients == with_page.clients + with_page.admin);
 }
 
+BOOST_AUTO_TEST_CASE(are_reserved_for_the_processes_of_an_agent) {
+    auto c = with({{10}});
+    auto const without = proxy::share_out_files(c);
+    BOOST_TEST(without.agent == 0);
+    c.agent.emplace().options.max_connections = 5;
+    auto const few = proxy::share_out_files(c);
+    BOOST_TEST(few.agent == 5);
+    BOOST_TEST(few.clients == without.clients - 5);
+    c.agent->options.max_connections = 100'000'000;
+    BOOST_TEST(proxy::share_out_files(c).agent == files() / 8);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace shares_of_files

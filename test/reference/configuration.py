@@ -42,6 +42,7 @@ NEEDS = {
     ("listen", "tcp"): {"upstream": "shop"},
     ("listen", "tcp", "route"): {"sni": "db.example.org", "upstream": "shop"},
     ("state",): {"file": "/a"},
+    ("agent",): {"path": "/a", "store": "counts"},
     ("upstream", "server"): {"address": "127.0.0.1:2"},
     ("route",): {"upstream": "shop"},
     ("route", "upgrade"): {"to": "websocket"},
@@ -94,7 +95,7 @@ NEEDS_OF_KEY = {
 }
 # Texts of these kinds follow a grammar that only the reader checks, or name another table.
 LOOSE = {"rule", "byte_rate", "queue", "listen_address", "server_address", "admin_address", "network", "failure_mode", "limit_name"}
-LOOSE_KEYS = {("route", "upstream"), ("listen", "tcp", "upstream"), ("listen", "tcp", "route", "upstream"), ("limit", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
+LOOSE_KEYS = {("route", "upstream"), ("listen", "tcp", "upstream"), ("listen", "tcp", "route", "upstream"), ("limit", "store"), ("agent", "store"), ("limit", "overrides"), ("body", "file"), ("body", "type"),
               ("route", "body", "file"), ("route", "body", "type"),
               ("store", "url"), ("upstream", "name"), ("limit", "name")}
 

@@ -47,6 +47,9 @@ seats = 3
 [[store]]
 name = "counts"
 url = "unix:/nonexistent/redis"
+[agent]
+path = "FOLDER/agent.sock"
+store = "counts"
 [[limit]]
 name = "client"
 rule = "1/1h"

@@ -57,6 +57,12 @@ public:
         : store(boost::asio::any_io_executor(context.get_executor()), std::move(path)) {}
     ~store() override;
 
+    /// Connects to the agent, unless it is connected. It waits for nothing.
+    ///
+    /// @throws boost::system::system_error if no agent listens at the path, or if this process may not connect; the
+    /// text names the path
+    void check();
+
     /// Grants permits; see `weir::store::async_take`.
     void async_take(std::string const& name, question const& q, answer_handler handler) override;
     /// Takes back unused permits; see `weir::store::async_give_back`.

@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/socket_base.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <array>
 #include <chrono>
@@ -58,6 +59,14 @@ void client::context_ends() noexcept {
     std::lock_guard lock(mutex_);
     executor_.reset();
     last.swap(connection_);
+}
+
+void client::check() {
+    std::lock_guard lock(mutex_);
+    if (!executor_ || connection_)
+        return;
+    if (auto const ec = connect())
+        throw boost::system::system_error(ec, path_);
 }
 
 // ---- Questions

@@ -38,6 +38,8 @@ public:
     /// Must be called once, before all other members.
     void begin();
 
+    /// See `store::check`.
+    void check();
     /// Asks. The id of the question is set here.
     void ask(take q, handler whom);
     /// Sends it if the agent is connected; otherwise the permits count as used.

@@ -16,6 +16,10 @@ store::store(boost::asio::any_io_executor ex, std::string path) {
 
 store::~store() = default;
 
+void store::check() {
+    client_->check();
+}
+
 void store::async_take(std::string const& name, question const& q, answer_handler handler) {
     using std::chrono::microseconds;
     client_->ask({.name = name,

@@ -14,6 +14,8 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/errc.hpp>
+#include <boost/system/system_error.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
@@ -22,6 +24,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -325,6 +328,24 @@ BOOST_AUTO_TEST_CASE(missing_agent_and_forbidden_socket_are_reported) {
     BOOST_CHECK_THROW(weir::agent::store(ex, ""), std::invalid_argument);
     BOOST_CHECK_THROW(weir::agent::store(ex, std::string(108, 'x')), std::invalid_argument);
     BOOST_CHECK_THROW(weir::agent::store(ex, std::string("a\0b", 3)), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(check_connects_or_reports_why_it_cannot) {
+    auto const here = place::at(ctx, home.path());
+    here->check();
+    here->check();
+    while (home.agent().stats().connections != 1)
+        std::this_thread::yield();
+    home.stop();
+    auto const names_the_path = [&](boost::system::system_error const& e) {
+        return e.code() == boost::system::errc::no_such_file_or_directory &&
+               std::string(e.what()).starts_with(home.path() + ": ");
+    };
+    BOOST_CHECK_EXCEPTION(place::at(ctx, home.path())->check(), boost::system::system_error,
+                          names_the_path);
+    home.start();
+    weir::agent::token_bucket calls(ctx, here, "calls", {.rate = {1000, 1s}, .burst = 100});
+    BOOST_TEST(ask(calls).granted());
 }
 
 BOOST_AUTO_TEST_CASE(seats_are_refused_at_their_construction) {
