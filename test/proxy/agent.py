@@ -57,7 +57,7 @@ class Agent:
         self.folder.cleanup()
 
 
-class AgentTest(ProxyTest):
+class Agents(ProxyTest):
     def setUp(self):
         super().setUp()
         self.redis = Redis()

@@ -3,6 +3,7 @@
 #include <weir/testing.hpp>
 
 #include "support/random.hpp"
+#include "weir/agent/limit.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
@@ -21,8 +22,9 @@
 #include <vector>
 
 // Random schedules of several processes at one store, in virtual time. Latencies differ, questions and replies are lost
-// or late, processes die, and the store loses its data or its clock is set. In each schedule the permits used stay
-// within the documented bound, in every time interval. The explorer tests how threads interact.
+// or late, processes die, and the store loses its data or its clock is set. Some processes ask through agents, whose
+// limits are the real ones. In each schedule the permits used stay within the documented bound, in every time interval.
+// The explorer tests how threads interact.
 
 namespace {
 
@@ -44,10 +46,10 @@ struct hazards {
     bool kills = false;  // a process dies, and another one starts in its place
 };
 
-class store_in_trouble final : public weir::store,
-                               public std::enable_shared_from_this<store_in_trouble> {
+// A store, or an agent, whose messages are late or get lost.
+class in_trouble : public weir::store, public std::enable_shared_from_this<in_trouble> {
 public:
-    store_in_trouble(asio::io_context& ctx, random_source& random, hazards const& what)
+    in_trouble(asio::io_context& ctx, random_source& random, hazards const& what)
         : ctx_(ctx), random_(random), what_(what) {}
 
     void validate(weir::policy::shared_bucket const&) const override {}
@@ -60,32 +62,30 @@ public:
             return;
         }
         after_a_way([me = shared_from_this(), name, q, handler = std::move(handler)]() mutable {
-            auto const said = me->ledger_.take(name, q, me->now());
-            bool const breaks = me->goes_wrong() && me->random_.one_in(3);
-            me->after_a_way([said, breaks, handler = std::move(handler)]() mutable {
-                if (breaks)
-                    std::move(handler)(asio::error::connection_reset, answer{.lost = true});
-                else
-                    std::move(handler)(weir::error_code(), said);
-            });
+            me->take(name, q, std::move(handler));
         });
     }
     void async_give_back(std::string const& name, give_back const& what) override {
-        after_a_way([me = shared_from_this(), name, what] {
-            me->ledger_.give_back(name, what, me->now());
+        after_a_way([me = shared_from_this(), name, what] { me->take_back(name, what); });
+    }
+
+protected:
+    // The effects of a message that arrived.
+    virtual void take(std::string const& name, question const& q, answer_handler handler) = 0;
+    virtual void take_back(std::string const& name, give_back const& what) = 0;
+
+    void reply(answer_handler handler, weir::error_code ec, answer said) {
+        if (goes_wrong() && random_.one_in(3)) {
+            ec = asio::error::connection_reset;
+            said = {.lost = true};
+        }
+        after_a_way([ec, said, handler = std::move(handler)]() mutable {
+            std::move(handler)(ec, std::move(said));
         });
     }
 
-    void forget() { ledger_.forget(); }
-    void set_clock(std::chrono::microseconds by) { offset_ += by; }
-
 private:
     [[nodiscard]] bool goes_wrong() { return what_.one_in != 0 && random_.one_in(what_.one_in); }
-    [[nodiscard]] std::int64_t now() const {
-        return std::chrono::floor<std::chrono::microseconds>(clock::now().time_since_epoch())
-                   .count() +
-               offset_.count();
-    }
 
     // Or never.
     template <class F>
@@ -107,8 +107,97 @@ private:
     asio::io_context& ctx_;
     random_source& random_;
     hazards what_;
+};
+
+class store_in_trouble final : public in_trouble {
+public:
+    using in_trouble::in_trouble;
+
+    void forget() { ledger_.forget(); }
+    void set_clock(std::chrono::microseconds by) { offset_ += by; }
+
+private:
+    void take(std::string const& name, question const& q, answer_handler handler) override {
+        reply(std::move(handler), {}, ledger_.take(name, q, now()));
+    }
+    void take_back(std::string const& name, give_back const& what) override {
+        ledger_.give_back(name, what, now());
+    }
+    [[nodiscard]] std::int64_t now() const {
+        return std::chrono::floor<std::chrono::microseconds>(clock::now().time_since_epoch())
+                   .count() +
+               offset_.count();
+    }
+
     weir::detail::bucket_ledger ledger_;
     std::chrono::microseconds offset_ = std::chrono::hours(24 * 365);
+};
+
+// An agent with one limit, without its sockets.
+class agent_in_trouble final : public in_trouble {
+public:
+    agent_in_trouble(asio::io_context& ctx, random_source& random, hazards const& what,
+                     std::shared_ptr<weir::store> at, duration lease)
+        : in_trouble(ctx, random, what),
+          ex_(ctx.get_executor()),
+          at_(std::move(at)),
+          lease_(lease) {}
+
+    // The permits that it holds count as used.
+    void die() { limit_.reset(); }
+
+private:
+    using limit = weir::agent::detail::basic_limit<timer>;
+
+    void take(std::string const& name, question const& q, answer_handler handler) override {
+        namespace agent = weir::agent::detail;
+        if (!agent::is_worth(q.bucket, lease_))
+            return at_->async_take(name, q,
+                                   [this, me = shared_from_this(), handler = std::move(handler)](
+                                       weir::error_code ec, answer a) mutable {
+                                       reply(std::move(handler), ec, std::move(a));
+                                   });
+        if (!limit_)
+            limit_ = std::make_shared<limit>(ex_, at_, name, q.bucket, lease_);
+        agent::take const asked{
+            .id = 0,
+            .name = name,
+            .bucket = q.bucket,
+            .min = q.min,
+            .max = q.max,
+            .ahead = q.ahead,
+            .timeout = std::chrono::ceil<std::chrono::microseconds>(q.timeout)};
+        auto grant = [this, me = shared_from_this(), asked, of = std::weak_ptr(limit_),
+                      handler = std::move(handler)](weir::error_code ec, weir::permit p) mutable {
+            auto const by = of.lock();
+            if (!by)
+                return;  // it died
+            if (ec == weir::errc::unavailable)
+                return reply(std::move(handler), ec, {});
+            if (ec) {
+                auto const after = p.retry_after().value_or(0ms);
+                return reply(std::move(handler), {},
+                             {.wait = std::chrono::ceil<std::chrono::microseconds>(after)});
+            }
+            auto const a = by->grant(asked, std::move(p));
+            reply(std::move(handler), {}, {.granted = a.granted, .since = a.since});
+        };
+        if (auto granted = limit_->take_now(asked))
+            return grant({}, std::move(granted));
+        auto const patience = std::max<duration>(q.ahead, q.timeout / 2);
+        limit_->wait(asked, patience, std::move(grant));
+    }
+    void take_back(std::string const& name, give_back const& what) override {
+        if (!weir::agent::detail::is_worth(what.bucket, lease_))
+            at_->async_give_back(name, what);
+        else if (limit_)
+            limit_->take_back(what.count, what.since);
+    }
+
+    asio::any_io_executor ex_;
+    std::shared_ptr<weir::store> at_;
+    duration lease_;
+    std::shared_ptr<limit> limit_;
 };
 
 struct use {
@@ -128,12 +217,18 @@ class world {
     using limiter = weir::basic_shared_limiter<Policy, asio::any_io_executor, timer>;
 
 public:
-    world(random_source& random, weir::shared_options const& options, hazards const& what)
+    // With a lease, the processes ask through agents.
+    world(random_source& random, weir::shared_options const& options, hazards const& what,
+          std::optional<duration> lease = {})
         : random_(random),
           options_(options),
           what_(what),
+          lease_(lease.value_or(0ms)),
           store_(std::make_shared<store_in_trouble>(ctx_, random, what)),
           processes_(static_cast<std::size_t>(random.between(2, 10))) {
+        for (auto n = lease ? random.between(1, 3) : 0; n != 0; --n)
+            agents_.push_back(
+                std::make_shared<agent_in_trouble>(ctx_, random, what, store_, *lease));
         for (auto& p : processes_)
             begin(p);
     }
@@ -142,6 +237,8 @@ public:
         for (; steps != 0; --steps) {
             happen();
             weir::testing::run_for(ctx_, duration(random_.of_any_size(longest_step().count())));
+            if (lease_ != 0ms && random_.one_in(15))
+                rush_again();
         }
         held_.clear();
         weir::testing::run_for(ctx_, 5s);
@@ -170,7 +267,10 @@ private:
     };
 
     void begin(std::unique_ptr<limiter>& p) {
-        p = std::make_unique<limiter>(ctx_, store_, "limit", options_);
+        std::shared_ptr<weir::store> asked = store_;
+        if (!agents_.empty())
+            asked = agents_[random_.index_in(agents_)];
+        p = std::make_unique<limiter>(ctx_, asked, "limit", options_);
     }
     [[nodiscard]] duration longest_step() const {
         return options_.rate.period() / options_.rate.permits() / 2;
@@ -180,6 +280,8 @@ private:
         if (random_.one_in(8))
             return give_back_one();
         if (random_.one_in(40) && what_.kills) {
+            if (!agents_.empty() && random_.one_in(3))
+                return agents_[random_.index_in(agents_)]->die();
             ++died_;
             return begin(processes_[random_.index_in(processes_)]);
         }
@@ -195,6 +297,18 @@ private:
             enter();
     }
 
+    // Agents learn in a rush to fetch ahead. In the pause their permits grow old, and the store refills.
+    void rush_again() {
+        rush();
+        weir::testing::run_for(ctx_, duration(random_.between(0, 2 * lease_.count())));
+        rush();
+    }
+    void rush() {
+        for (auto n = random_.between(1, 40); n != 0; --n) {
+            enter();
+            weir::testing::run_for(ctx_, duration(random_.of_any_size(duration(5ms).count())));
+        }
+    }
     void enter() {
         auto const n = random_.one_in(2) ? 1 : random_.between(1, std::min<amount>(capacity(), 4));
         auto const patience = duration(random_.of_any_size(duration(3s).count()));
@@ -228,7 +342,9 @@ private:
     random_source& random_;
     weir::shared_options options_;
     hazards what_;
+    duration lease_;  // of the agents; 0 without them
     std::shared_ptr<store_in_trouble> store_;
+    std::vector<std::shared_ptr<agent_in_trouble>> agents_;
     std::vector<std::unique_ptr<limiter>> processes_;
     std::vector<holding> held_;
     uses used_;
@@ -265,78 +381,111 @@ duration lateness_of(weir::shared_options const& o) {
 // A store counts in microseconds: the times of its questions and grants are known to a microsecond.
 constexpr duration granularity = 2us;
 
+// The additional lateness of permits that come through an agent with default options, and the longest time for which it
+// books permits.
+duration lateness_of_agents(std::optional<duration> lease) {
+    return lease ? *lease + weir::shared_options::most_timeout : 0ms;
+}
+duration reach_of(weir::shared_options const& o, std::optional<duration> lease) {
+    return lease ? std::max(o.reach, weir::shared_options().reach) : o.reach;
+}
+
+// With a lease, the processes ask through agents.
+void check_a_bucket(random_source& random, std::optional<duration> lease) {
+    auto options = some_options(random);
+    double share = 0;
+    if (random.one_in(3)) {
+        share = random.one_of({0.1, 0.5});
+        options.on_failure = weir::fail_local{share};
+    }
+    world<weir::policy::fed> w(random, options, some_hazards(random), lease);
+    w.run(100);
+
+    auto const burst = *options.burst;
+    auto const period = options.rate.period().count();
+    auto const permits = options.rate.permits();
+    auto const n = static_cast<amount>(w.processes());
+    auto const own =
+        share == 0 ? 0
+                   : std::max<amount>(1, static_cast<amount>(static_cast<double>(burst) * share));
+    // Permits that are booked when its state is lost are granted in addition.
+    auto const reach = reach_of(options, lease);
+    auto const of_loss = burst + (reach.count() * permits + period - 1) / period;
+    auto const drains = duration(burst * period / permits) + reach;
+    auto const late = lateness_of(options) + lateness_of_agents(lease) + granularity;
+    for (auto first = w.used().begin(); first != w.used().end(); ++first) {
+        amount sum = 0;
+        for (auto last = first; last != w.used().end(); ++last) {
+            sum += (*last)->count;
+            auto const d = (*last)->at - (*first)->at;
+            auto most = burst + n * own;
+            if (sum <= most)
+                continue;
+            most += of_loss * w.losses((*first)->at - late - drains, (*last)->at);
+            auto const by_rate =
+                wide{permits} * (d + late).count() +
+                (share == 0
+                     ? 0
+                     : static_cast<wide>(static_cast<double>(n * permits * d.count()) * share));
+            BOOST_TEST_REQUIRE(
+                (wide{sum - most} * period <= by_rate),
+                sum << " within " << d.count() << " ns: burst " << burst << ", rate "
+                    << to_string(options.rate) << ", prefetch " << options.prefetch << ", share "
+                    << share << ", lease " << lease.value_or(0ms).count());
+        }
+    }
+}
+
+void check_a_log(random_source& random, weir::rate r, std::optional<duration> lease) {
+    auto options = some_options(random);
+    options.rate = r;
+    options.burst.reset();
+    world<weir::policy::fed_log> w(random, options, some_hazards(random), lease);
+    w.run(60);
+
+    auto const limit = options.rate.permits();
+    auto const window =
+        options.rate.period() - lateness_of(options) - lateness_of_agents(lease) - granularity;
+    auto const reach = reach_of(options, lease);
+    auto const of_loss = limit * (1 + (reach / options.rate.period()) + 1);
+    for (auto first = w.used().begin(); first != w.used().end(); ++first) {
+        amount sum = 0;
+        for (auto last = first; last != w.used().end() && (*last)->at - (*first)->at < window;
+             ++last) {
+            sum += (*last)->count;
+            BOOST_TEST_REQUIRE(
+                sum <= limit + of_loss * w.losses((*first)->at - 2 * options.rate.period() - reach,
+                                                  (*last)->at));
+        }
+    }
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(shared_simulation)
 
 BOOST_AUTO_TEST_CASE(permits_used_of_a_bucket_stay_within_the_bound) {
-    support::for_each_seed(1, 10'000, [](random_source& random) {
-        auto options = some_options(random);
-        double share = 0;
-        if (random.one_in(3)) {
-            share = random.one_of({0.1, 0.5});
-            options.on_failure = weir::fail_local{share};
-        }
-        world<weir::policy::fed> w(random, options, some_hazards(random));
-        w.run(100);
-
-        auto const burst = *options.burst;
-        auto const period = options.rate.period().count();
-        auto const permits = options.rate.permits();
-        auto const n = static_cast<amount>(w.processes());
-        auto const own =
-            share == 0
-                ? 0
-                : std::max<amount>(1, static_cast<amount>(static_cast<double>(burst) * share));
-        // Permits that are booked when its state is lost are granted in addition.
-        auto const of_loss = burst + (options.reach.count() * permits + period - 1) / period;
-        auto const drains = duration(burst * period / permits) + options.reach;
-        auto const late = lateness_of(options) + granularity;
-        for (auto first = w.used().begin(); first != w.used().end(); ++first) {
-            amount sum = 0;
-            for (auto last = first; last != w.used().end(); ++last) {
-                sum += (*last)->count;
-                auto const d = (*last)->at - (*first)->at;
-                auto most = burst + n * own;
-                if (sum <= most)
-                    continue;
-                most += of_loss * w.losses((*first)->at - late - drains, (*last)->at);
-                auto const by_rate =
-                    wide{permits} * (d + late).count() +
-                    (share == 0
-                         ? 0
-                         : static_cast<wide>(static_cast<double>(n * permits * d.count()) * share));
-                BOOST_TEST_REQUIRE((wide{sum - most} * period <= by_rate),
-                                   sum << " within " << d.count() << " ns: burst " << burst
-                                       << ", rate " << to_string(options.rate) << ", prefetch "
-                                       << options.prefetch << ", share " << share);
-            }
-        }
-    });
+    support::for_each_seed(1, 10'000, [](random_source& random) { check_a_bucket(random, {}); });
 }
 
 BOOST_AUTO_TEST_CASE(permits_used_of_a_log_stay_within_the_limit_in_every_window) {
     support::for_each_seed(1, 10'000, [](random_source& random) {
-        auto options = some_options(random);
-        options.rate = {random.between(1, 6), random.one_of<duration>({200ms, 1s})};
-        options.burst.reset();
-        world<weir::policy::fed_log> w(random, options, some_hazards(random));
-        w.run(60);
+        auto const n = random.between(1, 6);
+        check_a_log(random, {n, random.one_of<duration>({200ms, 1s})}, {});
+    });
+}
 
-        auto const limit = options.rate.permits();
-        auto const window = options.rate.period() - lateness_of(options) - granularity;
-        auto const of_loss = limit * (1 + (options.reach / options.rate.period()) + 1);
-        for (auto first = w.used().begin(); first != w.used().end(); ++first) {
-            amount sum = 0;
-            for (auto last = first; last != w.used().end() && (*last)->at - (*first)->at < window;
-                 ++last) {
-                sum += (*last)->count;
-                BOOST_TEST_REQUIRE(
-                    sum <= limit + of_loss * w.losses((*first)->at - 2 * options.rate.period() -
-                                                          options.reach,
-                                                      (*last)->at));
-            }
-        }
+// The lease of the agents, their time limit and the time limit of the processes add up.
+BOOST_AUTO_TEST_CASE(permits_of_a_bucket_through_agents_stay_within_the_bound) {
+    support::for_each_seed(1, 4'000, [](random_source& random) {
+        check_a_bucket(random, random.one_of<duration>({100ms, 1s, 10s}));
+    });
+}
+
+BOOST_AUTO_TEST_CASE(permits_of_a_log_through_agents_stay_within_the_limit_in_every_window) {
+    support::for_each_seed(1, 10'000, [](random_source& random) {
+        auto const n = random.between(20, 60);
+        check_a_log(random, {n, 5s}, random.one_of<duration>({500ms, 1s}));
     });
 }
 

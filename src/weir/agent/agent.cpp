@@ -147,7 +147,7 @@ std::shared_ptr<limit> agent::find(std::string const& name, policy::shared_bucke
     limit_id const id(bucket.window != 0, name);
     auto const known = limits_.find(id);
     bool const is_same = known != limits_.end() && known->second.here->is_for(bucket);
-    bool const is_worth = is_same || limit::is_worth(bucket, options_.lease);
+    bool const is_worth = is_same || detail::is_worth(bucket, options_.lease);
     if (known != limits_.end() && is_worth) {
         used_.splice(used_.begin(), used_, known->second.place);
         if (!is_same)
@@ -170,7 +170,7 @@ void agent::take_back(give_back const& what) {
     auto const known = limits_.find(limit_id(what.bucket.window != 0, what.name));
     if (known != limits_.end() && known->second.here->take_back(what.count, what.since))
         return;
-    if (limit::is_worth(what.bucket, options_.lease))
+    if (detail::is_worth(what.bucket, options_.lease))
         return;  // the permits are refilled by now, or an agent before this one granted them
     store_->async_give_back(what.name, {.bucket = what.bucket,
                                         .count = what.count,
