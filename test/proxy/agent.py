@@ -2,6 +2,7 @@
 """A weir-proxy as the agent of a machine, on a real Redis server, and the proxies that ask it."""
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -88,8 +89,8 @@ class Agents(ProxyTest):
         found = self.statuses(proxies, 12, 5)
         self.assertEqual((found.count(200), found.count(429)), (20, 40))
         now = stats(agent)["agent"]
-        self.assertEqual((now["path"], now["connections"], now["limits"], now["grants"]), (agent.path, 2, 0, 20))
-        self.assertGreaterEqual(now["questions"], 20)
+        self.assertEqual((now["path"], now["connections"], now["limits"]), (agent.path, 2, 0))
+        self.assertTrue(0 < now["grants"] <= min(20, now["questions"]), now)  # a question may be for several requests
 
     def test_a_fast_rate_is_fetched_ahead(self):
         agent = self.have()
@@ -98,8 +99,9 @@ class Agents(ProxyTest):
         self.assertEqual(self.statuses(proxies, 4, 50), [200] * 200)
         self.assertLess(self.questions_at_redis() - before, 100)
         metrics = request(agent, "/metrics").body.decode()
-        for series in ("weir_agent_connections_open 2", "weir_agent_limits 1", "weir_agent_grants_total 200"):
-            self.assertIn(f"\n{series}\n", metrics)
+        found = {name: int(n) for name, n in re.findall(r"^weir_agent_(\w+) (\d+)$", metrics, re.MULTILINE)}
+        self.assertEqual((found["connections_open"], found["limits"]), (2, 1))
+        self.assertTrue(50 <= found["grants_total"] <= min(200, found["questions_total"]), found)
         said = agent.stop()
         self.assertIn("weir-proxy: agent: 2 processes, 1 limits ahead; ", said)
 
