@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-from support import PATIENCE, Client, ProxyTest, main, numbers, rejects, wait_until
+from support import PATIENCE, Client, ProxyTest, hangs_until, main, numbers, rejects, wait_until
 
 GET = "GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 
