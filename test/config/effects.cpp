@@ -138,7 +138,8 @@ BOOST_AUTO_TEST_CASE(limits_upstreams_and_stores_without_a_user_are_warnings) {
         found ==
             (std::vector<std::string>{
                 "weir.toml:5:8: warning: upstream `spare`: no route names it: it gets no requests",
-                "weir.toml:8:8: warning: store `there`: no limit names it: it counts nothing",
+                "weir.toml:8:8: warning: store `there`: no limit and no agent names it: it counts "
+                "nothing",
                 "weir.toml:11:8: warning: limit `a`: no route names it: it limits nothing",
             }),
         boost::test_tools::per_element());
