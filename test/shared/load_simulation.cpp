@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <string>
 #include <vector>
@@ -33,7 +34,8 @@ using weir::testing::timer;
 struct setting {
     int processes = 0;
     amount rate = 10'000;  // per second
-    double demand = 0;     // of the rate, spread at random over time and processes
+    std::optional<amount> burst = {};
+    double demand = 0;  // of the rate, spread at random over time and processes
     amount prefetch = 0;
     weir::duration prefetch_time = 100ms;
 };
@@ -52,7 +54,8 @@ public:
         weir::testing::seed(7);
         auto const ledger = std::make_shared<weir::detail::bucket_ledger>();
         auto const store = std::make_shared<support::distant_store>(ctx_, ledger, 1ms);
-        weir::shared_options options{.rate = {s.rate, 1s}, .prefetch = s.prefetch};
+        weir::shared_options options{
+            .rate = {s.rate, 1s}, .burst = s.burst, .prefetch = s.prefetch};
         if (s.prefetch != 0)
             options.prefetch_time = s.prefetch_time;
         for (int i = 0; i != s.processes; ++i)
@@ -195,6 +198,18 @@ BOOST_AUTO_TEST_CASE(processes_in_an_overload_get_equal_shares) {
         BOOST_TEST(o.jain >= 0.99);
         BOOST_TEST(o.questions_per_grant <= 0.11);
     }
+}
+
+// A rejection is remembered until permits may be free.
+BOOST_AUTO_TEST_CASE(rejections_that_repeat_cause_no_questions) {
+    for (int const processes : {1, 2, 8})
+        for (amount const rate : {20, 100})
+            for (double const demand : {1.5, 20.0}) {
+                crowd c({.processes = processes, .rate = rate, .burst = 1, .demand = demand});
+                auto const o = c.watch(20s);
+                BOOST_TEST(o.granted >= 0.99);
+                BOOST_TEST(o.questions_per_grant <= 1.05);
+            }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
