@@ -22,6 +22,7 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/mysql/field_view.hpp>
 #include <boost/mysql/handshake_params.hpp>
 #include <boost/mysql/results.hpp>
 #include <boost/mysql/statement.hpp>
@@ -76,8 +77,11 @@ private:
         my::results result;
         my::diagnostics diagnostics;
         while (steady_clock::now() < until) {
-            auto const values =
-                detail::bound(detail::take(), name, [&](auto p) { return detail::value_of(p, q); });
+            std::vector<my::field_view> values;
+            for (auto const p : detail::take().parameters())
+                values.push_back(p == detail::statement_text::parameter::key
+                                     ? my::field_view(name)
+                                     : my::field_view(detail::value_of(p, q)));
             co_await connections_[i].async_execute(prepared_[i].bind(values.begin(), values.end()),
                                                    result, diagnostics, asio::deferred);
             done += result.last_insert_id() % 4 == 1;
