@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Slow clients, unreachable upstreams, and the shutdown."""
 
+import contextlib
 import signal
 import threading
 import time
@@ -152,14 +153,16 @@ class Faults(ProxyTest):
             self.upstream.script["/hang"] = hangs_until(over)
             self.upstream.requests.clear()
             proxy = self.start("--seats", 1, "--patience", "20s", "--threads", 2, port=self.unused_port())
-            with Client(proxy.port) as idle, Client(proxy.port) as first, Client(proxy.port) as second:
-                self.assertEqual(idle.ask("/").status, 200)
+            with contextlib.ExitStack() as clients:
+                # The threads take connections in turn: each has an idle one, whose end shows that it drains.
+                *idle, first, second = (clients.enter_context(Client(proxy.port)) for _ in range(4))
+                self.assertEqual([one.ask("/").status for one in idle], [200, 200])
                 first.send("GET /hang HTTP/1.1\r\nHost: test\r\n\r\n")
                 wait_until(lambda: "/hang" in self.upstream.targets())
                 second.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
                 wait_until(lambda: proxy.numbers()["seats"]["waiting"] == 1)
                 proxy.process.send_signal(which)
-                self.assertEqual(idle.ended(), b"")
+                self.assertEqual([one.ended() for one in idle], [b"", b""])
                 wait_until(lambda: rejects(proxy.port), "the port to be closed")
                 over.set()
                 for client in (first, second):
