@@ -122,13 +122,6 @@ private:
     std::shared_ptr<weir::memory_store> memory_;
 };
 
-std::vector<std::string> names(int many) {
-    std::vector<std::string> all;
-    for (int i = 0; i != many; ++i)
-        all.push_back("ours" + std::to_string(i));
-    return all;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -158,12 +151,12 @@ int main(int argc, char** argv) {
     constexpr int rounds = 7;
     for (int const callers : {1, 16, 128}) {
         pings floor(path + ".echo", static_cast<std::size_t>(callers));
-        bench::shared_callers mine(connect, names(callers));
+        bench::shared_callers mine(connect, bench::names(callers));
         bench::print(fmt::format("decisions, {} callers", callers),
                      bench::in_turns(rounds, length, floor, mine));
     }
     pings floor(path + ".echo", 1);
-    bench::shared_callers crowd(connect, names(1), 128);
+    bench::shared_callers crowd(connect, bench::names(1), 128);
     bench::print("decisions, 128 callers at one limiter",
                  bench::in_turns(rounds, length, floor, crowd));
     auto const stats = agent.stats();

@@ -95,14 +95,6 @@ private:
     std::vector<std::size_t> sizes_;
 };
 
-// Returns `many` names, each for a different key.
-std::vector<std::string> names(int many) {
-    std::vector<std::string> all;
-    for (int i = 0; i != many; ++i)
-        all.push_back("ours" + std::to_string(i));
-    return all;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -118,12 +110,12 @@ int main(int argc, char** argv) {
     constexpr int rounds = 7;
     for (int const callers : {1, 16, 128}) {
         raw_client raw(server.socket(), callers);
-        bench::shared_callers mine(connect, names(callers));
+        bench::shared_callers mine(connect, bench::names(callers));
         bench::print(fmt::format("decisions, {} callers", callers),
                      bench::in_turns(rounds, length, raw, mine));
     }
     raw_client raw(server.socket(), 1);
-    bench::shared_callers crowd(connect, names(1), 128);
+    bench::shared_callers crowd(connect, bench::names(1), 128);
     bench::print("decisions, 128 callers at one limiter",
                  bench::in_turns(rounds, length, raw, crowd));
 }

@@ -20,6 +20,14 @@ inline weir::shared_options const plenty{.rate = {1'000'000'000, std::chrono::se
                                          .burst = 100'000'000,
                                          .timeout = std::chrono::seconds(10)};
 
+/// Returns `many` names, each for a different limiter.
+inline std::vector<std::string> names(int many) {
+    std::vector<std::string> all;
+    for (int i = 0; i != many; ++i)
+        all.push_back("ours" + std::to_string(i));
+    return all;
+}
+
 /// Callers of limiters with one store: `of_each` callers per limiter make one request after the other until the time is
 /// over.
 class shared_callers {

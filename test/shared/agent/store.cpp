@@ -24,7 +24,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -334,8 +333,7 @@ BOOST_AUTO_TEST_CASE(check_connects_or_reports_why_it_cannot) {
     auto const here = place::at(ctx, home.path());
     here->check();
     here->check();
-    while (home.agent().stats().connections != 1)
-        std::this_thread::yield();
+    run_until([&] { return home.agent().stats().connections == 1; });
     home.stop();
     auto const names_the_path = [&](boost::system::system_error const& e) {
         return e.code() == boost::system::errc::no_such_file_or_directory &&
