@@ -20,6 +20,31 @@ struct reached {
     bool lacks_seat = false;  // a server that was not tried may have a free seat later
 };
 
+/// Whether a request enters its limits again after the servers that could be reached had no free seat.
+///
+/// A wait that ended at once has found no seat, but perhaps the end of another server's pause. Such waits are limited, so
+/// that a request does not repeat them for ever.
+class next_entry {
+public:
+    /// Call it after each attempt, with the rest of the request's patience and the sum of its waits.
+    [[nodiscard]] bool follows(bool lacks_seat, weir::duration patience,
+                               weir::duration waited) noexcept {
+        if (!lacks_seat || patience <= weir::duration::zero())
+            return false;
+        if (std::exchange(waited_, waited) != waited)
+            at_once_ = 0;
+        else
+            ++at_once_;
+        return at_once_ <= most_at_once;
+    }
+
+private:
+    static constexpr int most_at_once = 10;
+
+    std::optional<weir::duration> waited_;  // before the last attempt
+    int at_once_ = 0;                       // waits in a row that ended at once
+};
+
 /// Why no connection could be opened.
 [[nodiscard]] inline failure failure_of_opening(net::error_code const& ec) noexcept {
     return ec == asio::error::timed_out ? failure::too_slow

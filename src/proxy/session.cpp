@@ -8,6 +8,7 @@
 #include "http/values.hpp"
 #include "key.hpp"
 #include "own_response.hpp"
+#include "reach.hpp"
 #include "reading.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -316,7 +317,7 @@ net::task<conclusion> session::perform(workspaces::handle& w, plan const& p, rou
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (what.what == action::answer)
         to.entrance.answer(entered, end.say.status);
-    std::optional<weir::duration> waited;   // before the last attempt
+    next_entry next;
     std::optional<std::uint64_t> received;  // the bytes of a body of unknown length
     auto const* const of_listener = p.bandwidth_of(role_.listener);
     for (bool again = what.what != action::answer; again && entered.status == 0;) {
@@ -336,9 +337,7 @@ net::task<conclusion> session::perform(workspaces::handle& w, plan const& p, rou
             break;
         }
         to.entrance.report(entered, outcome_of(r));
-        // A wait that ends at once would not end with a seat.
-        again = r.lacks_seat && entered.patience > weir::duration::zero() &&
-                std::exchange(waited, entered.waited) != entered.waited;
+        again = next.follows(r.lacks_seat, entered.patience, entered.waited);
         if (again) {
             entered.start_again();
             co_await wait(to, entered);

@@ -219,7 +219,7 @@ net::task<reached> tcp_session::connect(entry& entered) {
     auto& upstream = *to().to;
     auto const key = upstream.key_of(entered.who);
     auto const is_gone = [this] { return client_.other_side() == net::presence::gone; };
-    std::optional<weir::duration> waited;  // before the last attempt
+    next_entry next;
     auto const header = introduction();
     connection_use const use{.inner = tls::inner_protocol::other, .introduction = header};
     for (;;) {
@@ -228,10 +228,7 @@ net::task<reached> tcp_session::connect(entry& entered) {
                                 configuration().timeouts.upstream, is_gone);
         if (!r.connection && is_gone())
             r.why = failure::client_gone;
-        // A wait that ends at once would not end with a seat.
-        bool const again = r.lacks_seat && entered.patience > weir::duration::zero() &&
-                           std::exchange(waited, entered.waited) != entered.waited;
-        if (!again)
+        if (!next.follows(r.lacks_seat, entered.patience, entered.waited))
             co_return r;
         entered.start_again();
         co_await wait(entered);
