@@ -12,6 +12,8 @@ using support::with_failing_allocation;
 using weir::queue_order;
 using weir::detail::any_queue;
 
+BOOST_AUTO_TEST_SUITE(a_queue_of_any_order)
+
 namespace {
 
 // Returns whether a later request with this standing is served before one of class 7, flow 1 and weight 1.
@@ -39,8 +41,6 @@ bool goes_by_weight(any_queue& queue) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_queue_of_any_order)
 
 BOOST_AUTO_TEST_CASE(adopts_the_new_order_when_none_waits_and_memory_is_available) {
     any_queue queue({.order = queue_order::priority});

@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(detail_arrival_queue)
+
 namespace {
 
 using weir::detail::fifo;
@@ -100,5 +102,7 @@ BOOST_AUTO_TEST_CASE(drops_no_request_and_has_no_events) {
     BOOST_TEST((queue.next_event({}) == weir::never));
     queue.erase(one);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

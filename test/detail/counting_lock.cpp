@@ -13,6 +13,8 @@ using weir::amount;
 using weir::detail::counting_lock;
 using weir::detail::counting_word;
 
+BOOST_AUTO_TEST_SUITE(detail_counting_lock)
+
 namespace {
 
 // Permits that may be taken under the lock and without it. All members are used under the lock.
@@ -29,8 +31,6 @@ struct counted_room {
 using room_lock = weir::detail::counting_room_lock<counted_room, counting_lock>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_counting_lock)
 
 BOOST_AUTO_TEST_CASE(a_new_lock_does_not_count) {
     counting_lock lock;

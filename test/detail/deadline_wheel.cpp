@@ -24,6 +24,8 @@ using weir::duration;
 using weir::never;
 using weir::time_point;
 
+BOOST_AUTO_TEST_SUITE(a_deadline_wheel)
+
 namespace {
 
 struct element : weir::detail::wheel_hook {
@@ -78,11 +80,11 @@ public:
     }
 
     [[nodiscard]] element& operator[](std::size_t i) { return elements_[i]; }
-    [[nodiscard]] ::wheel& operator*() { return wheel_; }
+    [[nodiscard]] wheel& operator*() { return wheel_; }
     [[nodiscard]] time_point next() { return wheel_.next(); }
 
 private:
-    ::wheel wheel_;
+    wheel wheel_;
     std::vector<element> elements_;
 };
 
@@ -260,8 +262,6 @@ static_assert(!std::is_copy_constructible_v<wheel> && !std::is_move_constructibl
 
 // A limiter allocates one when the first request waits.
 static_assert(sizeof(wheel) <= 1600);
-
-BOOST_AUTO_TEST_SUITE(a_deadline_wheel)
 
 BOOST_AUTO_TEST_CASE(has_nothing_to_wait_for_while_it_is_empty) {
     wheel empty(start, 1ms);

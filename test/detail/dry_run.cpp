@@ -28,6 +28,8 @@ using weir::error_code;
 using weir::permit;
 using weir::queue_options;
 
+BOOST_AUTO_TEST_SUITE(dry_runs)
+
 namespace {
 
 queue_options dry(queue_options options = {}) {
@@ -156,8 +158,6 @@ void compare_twins(typename Limiter::options_type const& options) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(dry_runs)
 
 BOOST_AUTO_TEST_CASE(count_as_a_limiter_without_a_queue) {
     compare_twins<seats>({.seats = 4});

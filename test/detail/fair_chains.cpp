@@ -24,6 +24,8 @@ using namespace support::fair;
 using weir::detail::chain_entry;
 using weir::detail::queued_request;
 
+BOOST_AUTO_TEST_SUITE(chains_with_a_standing)
+
 namespace {
 
 // Requests and chains, and their order by the documentation. The numbers of the oracle are their indices.
@@ -173,8 +175,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(chains_with_a_standing)
 
 // They leave the queue, come back in the position of their arrival, and are granted, some of them out of turn.
 BOOST_AUTO_TEST_CASE(are_ordered_by_the_documentation_of_fair) {

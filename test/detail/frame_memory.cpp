@@ -7,6 +7,8 @@
 #include <memory>
 #include <type_traits>
 
+BOOST_AUTO_TEST_SUITE(the_memory_in_a_frame)
+
 namespace {
 
 using weir::detail::frame_allocator;
@@ -44,8 +46,6 @@ static_assert(!std::is_move_constructible_v<frame_memory>);
 static_assert(std::is_same_v<std::allocator_traits<frame_allocator<int>>::rebind_alloc<char>,
                              frame_allocator<char>>);
 static_assert(std::is_nothrow_constructible_v<frame_allocator<int>, frame_allocator<void>>);
-
-BOOST_AUTO_TEST_SUITE(the_memory_in_a_frame)
 
 BOOST_AUTO_TEST_CASE(is_given_to_the_first_object_that_fits) {
     frame_memory memory;

@@ -9,6 +9,8 @@
 #include <memory>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(a_tree_of_keys)
+
 namespace {
 
 struct leaf : weir::detail::key_tree_hook<leaf> {
@@ -17,8 +19,6 @@ struct leaf : weir::detail::key_tree_hook<leaf> {
 using tree = weir::detail::key_tree<leaf>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_tree_of_keys)
 
 BOOST_AUTO_TEST_CASE(finds_its_elements) {
     tree keys;

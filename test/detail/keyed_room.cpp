@@ -12,8 +12,14 @@
 
 // Changes of the options of all queues may reach a shard in another order than they were made.
 
+BOOST_AUTO_TEST_SUITE(detail_keyed_room)
+
+namespace {
+
 using seats_rule = weir::policy::rule_of_t<weir::policy::seats>;
 using room = weir::detail::keyed_room<int, weir::key_hash, seats_rule>;
+
+}  // namespace
 
 BOOST_AUTO_TEST_CASE(keeps_the_newest_options_of_the_queues) {
     support::idle_issuer issuer;
@@ -30,3 +36,5 @@ BOOST_AUTO_TEST_CASE(keeps_the_newest_options_of_the_queues) {
     all.set_queueing({{.max_waiting = 4}, 3});
     BOOST_TEST(all.queueing().max_waiting == 4);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

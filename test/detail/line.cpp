@@ -5,10 +5,14 @@
 
 #include <boost/test/unit_test.hpp>
 
-using namespace weir::detail;
 using weir::amount;
 using weir::time_point;
 using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(detail_line)
+
+using weir::detail::fifo;
+using weir::detail::line;
 
 namespace {
 
@@ -20,8 +24,6 @@ public:
 constexpr time_point start{1h};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_line)
 
 BOOST_AUTO_TEST_CASE(counts_operations_and_their_permits) {
     line<fifo> line;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(detail_list)
+
 namespace {
 
 struct in_first;
@@ -220,5 +222,7 @@ BOOST_AUTO_TEST_CASE(behaves_like_a_standard_list) {
         }
     });
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

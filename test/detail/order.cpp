@@ -13,6 +13,8 @@ using weir::queue_options;
 using weir::queue_order;
 using weir::time_point;
 
+BOOST_AUTO_TEST_SUITE(orders)
+
 namespace {
 
 constexpr time_point at(weir::duration d) {
@@ -27,8 +29,6 @@ Order made(queue_options const& options) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(orders)
 
 BOOST_AUTO_TEST_CASE(fifo_and_lifo_do_not_ask_for_the_time) {
     for (auto const now : {time_point::min(), at(0s), never}) {

@@ -15,6 +15,8 @@
 
 using support::random_source;
 
+BOOST_AUTO_TEST_SUITE(detail_paged_table)
+
 namespace {
 
 // An entry that owns memory, so that a sanitizer checks that each is destroyed once.
@@ -127,8 +129,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_paged_table)
 
 BOOST_AUTO_TEST_CASE(behaves_like_a_map) {
     support::for_each_seed(1, 60, [](random_source& random) { comparison(random).run(); });

@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 using weir::detail::operation;
 using weir::detail::priority_queue;
 
+BOOST_AUTO_TEST_SUITE(a_priority_queue)
+
 namespace {
 
 class guest final : public support::stand_in {
@@ -68,8 +70,6 @@ struct line {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_priority_queue)
 
 BOOST_AUTO_TEST_CASE(serves_a_lower_class_first_and_each_class_in_order_of_arrival) {
     line l;

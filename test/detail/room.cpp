@@ -39,6 +39,8 @@ using weir::time_point;
 using weir::when_full;
 using weir::detail::needs;
 
+BOOST_AUTO_TEST_SUITE(detail_room)
+
 namespace {
 
 auto const aborted = make_error_code(boost::asio::error::operation_aborted);
@@ -900,8 +902,6 @@ void play(std::uint64_t first_seed, behaviour how) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_room)
 
 BOOST_AUTO_TEST_CASE(with_seats_behaves_as_documented) {
     play<slow_seats>(1'000'000, {});

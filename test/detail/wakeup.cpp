@@ -22,6 +22,8 @@ using weir::detail::needs;
 using weir::detail::wakeup;
 using namespace std::chrono_literals;
 
+BOOST_AUTO_TEST_SUITE(detail_wakeup)
+
 namespace {
 
 constexpr time_point at(int seconds) {
@@ -269,8 +271,6 @@ std::vector<row> const table{
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(detail_wakeup)
-
 BOOST_AUTO_TEST_CASE(matches_the_table) {
     BOOST_TEST(table.size() >= 40U);
     for (auto const& [name, events] : table) {
@@ -283,8 +283,6 @@ BOOST_AUTO_TEST_CASE(matches_the_table) {
         }
     }
 }
-
-BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
@@ -436,8 +434,6 @@ std::size_t explore(world const& now, int depth) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_wakeup)
 
 BOOST_AUTO_TEST_CASE(overlooks_no_event_in_any_order) {
     BOOST_TEST(explore({}, 6) > 1'000'000U);

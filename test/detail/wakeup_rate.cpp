@@ -32,6 +32,8 @@ using weir::patience;
 using weir::time_point;
 using weir::detail::permit_origin;
 
+BOOST_AUTO_TEST_SUITE(wakeup_rate)
+
 namespace {
 
 constexpr time_point start{1h};
@@ -167,8 +169,6 @@ using weir::policy::sliding_log;
 using weir::policy::token_bucket;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(wakeup_rate)
 
 // 10 per millisecond, and a bucket of 10 ms.
 BOOST_AUTO_TEST_CASE(of_a_bucket_is_once_in_a_tolerance_and_all_of_the_rate_is_granted) {

@@ -37,6 +37,8 @@ using weir::policy::adaptive;
 static_assert(weir::limiting_policy<adaptive>);
 static_assert(!weir::watchful_policy<adaptive>);
 
+BOOST_AUTO_TEST_SUITE(adaptive_seats)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -65,8 +67,6 @@ amount after(adaptive& room, outcome how, time_point now = noon) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(adaptive_seats)
 
 BOOST_AUTO_TEST_CASE(are_taken_and_released) {
     adaptive room(each_by_itself);

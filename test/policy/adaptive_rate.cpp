@@ -31,6 +31,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::policy::adaptive_rate;
 
+BOOST_AUTO_TEST_SUITE(adaptive_rates)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -162,8 +164,6 @@ traffic calls_per_second(std::size_t number_of_clients, int offered, duration la
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(adaptive_rates)
 
 BOOST_AUTO_TEST_CASE(follow_their_words) {
     support::for_each_seed(1, 500, [](random_source& random) {

@@ -29,6 +29,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::policy::adaptive;
 
+BOOST_AUTO_TEST_SUITE(adaptive_seats_before_a_service)
+
 namespace {
 
 // A number of workers behind one queue. Service times have an Erlang distribution: they vary by 1 / sqrt(shape). A
@@ -185,8 +187,6 @@ void is_within(amount number, amount best, int percent) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(adaptive_seats_before_a_service)
 
 BOOST_AUTO_TEST_CASE(come_within_15_percent_of_the_best_number) {
     for_each_contender([](contender const& c, std::uint64_t seed) {

@@ -24,6 +24,8 @@ using weir::outcome;
 using weir::time_point;
 using weir::policy::adaptive_throttle_rule;
 
+BOOST_AUTO_TEST_SUITE(adaptive_throttles)
+
 namespace {
 
 // The formula of the book, over the whole history: max(0, (requests - K * accepts) / (requests + 1)) within the window,
@@ -73,8 +75,6 @@ double sent_to(double capacity, double ratio) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(adaptive_throttles)
 
 BOOST_AUTO_TEST_CASE(follows_its_formula) {
     support::for_each_seed(1, 1'000, [](random_source& random) {

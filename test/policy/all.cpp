@@ -28,6 +28,8 @@ using weir::policy::all;
 using weir::policy::any;
 namespace policy = weir::policy;
 
+BOOST_AUTO_TEST_SUITE(all_of_several)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -43,8 +45,6 @@ any parsed(std::string const& text) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(all_of_several)
 
 BOOST_AUTO_TEST_CASE(grant_what_each_of_them_grants) {
     auto calls = begun<two_logs>({{.limit = 2, .window = 1s}, {.limit = 3, .window = 60s}}, noon);

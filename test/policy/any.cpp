@@ -26,6 +26,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::policy::any;
 
+BOOST_AUTO_TEST_SUITE(any_of_the_policies)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -38,8 +40,6 @@ limiter_config parsed(char const* text) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(any_of_the_policies)
 
 BOOST_AUTO_TEST_CASE(is_the_kind_of_its_options) {
     any seats(parsed("3 seats"));

@@ -35,6 +35,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::policy::calendar_window;
 
+BOOST_AUTO_TEST_SUITE(the_calendar_window_with_any_wall_clock)
+
 namespace {
 
 // The last Sunday of a month.
@@ -164,8 +166,6 @@ duration some_step(random_source& random) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_calendar_window_with_any_wall_clock)
 
 // The clock runs evenly for the first 400 seeds, and makes steps for the others.
 BOOST_AUTO_TEST_CASE(follows_the_definition) {

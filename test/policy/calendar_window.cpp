@@ -35,6 +35,8 @@ using weir::duration;
 using weir::time_point;
 using weir::policy::calendar_window;
 
+BOOST_AUTO_TEST_SUITE(the_calendar_window)
+
 namespace {
 
 // A policy whose limiter's clock begins at 0 at the instant `start` of the wall clock, and runs with it.
@@ -62,8 +64,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_calendar_window)
 
 BOOST_AUTO_TEST_CASE(grants_the_limit_each_day) {
     limited l(at(2024, 2, 28, 12h), {.limit = 3});

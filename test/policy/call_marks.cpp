@@ -17,6 +17,8 @@ using weir::duration;
 using weir::time_point;
 using weir::policy::call_marks;
 
+BOOST_AUTO_TEST_SUITE(marks_of_calls)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -80,8 +82,6 @@ void pass(call_marks& m, time_point now, int n, amount others) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(marks_of_calls)
 
 BOOST_AUTO_TEST_CASE(make_a_call_long_after_16_to_32_releases_of_each_seat) {
     call_marks m;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <variant>
 
+BOOST_AUTO_TEST_SUITE(policy_fed)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,8 +87,6 @@ struct story {
     time_point now = start;
     weir::demand waiting;
 };
-
-BOOST_AUTO_TEST_SUITE(policy_fed)
 
 BOOST_AUTO_TEST_CASE(rate_is_counted_in_drops_of_lowest_terms) {
     auto const bucket = [](weir::rate const& r, amount burst) {

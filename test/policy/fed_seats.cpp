@@ -9,6 +9,8 @@
 #include <optional>
 #include <stdexcept>
 
+BOOST_AUTO_TEST_SUITE(policy_fed_seats)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -91,8 +93,6 @@ struct story {
     amount others = 0;    // wait at the store, before this process
     bool listens = true;  // the store sends messages
 };
-
-BOOST_AUTO_TEST_SUITE(policy_fed_seats)
 
 BOOST_AUTO_TEST_CASE(options_are_checked) {
     auto const is_nonsense = [](auto change) {

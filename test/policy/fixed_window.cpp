@@ -31,6 +31,8 @@ using weir::time_point;
 using weir::window_alignment;
 using weir::policy::fixed_window;
 
+BOOST_AUTO_TEST_SUITE(the_fixed_window)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -177,8 +179,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_fixed_window)
 
 BOOST_AUTO_TEST_CASE(grants_the_limit_in_each_window_which_begins_with_its_first_use) {
     fixed_window window({.limit = 3, .window = 10s});

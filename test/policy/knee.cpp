@@ -25,6 +25,8 @@ using weir::knee_options;
 using weir::time_point;
 using weir::policy::knee;
 
+BOOST_AUTO_TEST_SUITE(policy_knee)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -312,5 +314,7 @@ BOOST_AUTO_TEST_CASE(goes_on_if_streams_take_all_seats) {
     s.run(2min);  // two trials are streams, too
     recovers(s);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -29,6 +29,8 @@ using support::variation;
 using weir::amount;
 using weir::duration;
 
+BOOST_AUTO_TEST_SUITE(knee_simulation)
+
 namespace {
 
 variation const constant = variation::none();
@@ -138,8 +140,6 @@ void compare(std::string const& head, std::string const& row, std::vector<result
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(knee_simulation)
 
 BOOST_AUTO_TEST_CASE(agrees_with_the_table_of_the_page) {
     for (amount const workers : {1, 2, 4, 16, 100, 400, 1'000}) {

@@ -28,6 +28,8 @@ using weir::leaky_bucket_options;
 using weir::time_point;
 using weir::policy::leaky_bucket;
 
+BOOST_AUTO_TEST_SUITE(the_leaky_bucket)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -93,8 +95,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_leaky_bucket)
 
 BOOST_AUTO_TEST_CASE(spaces_grants_evenly_after_any_idle_time) {
     leaky_bucket bucket({.rate = {10, 1s}});

@@ -53,6 +53,8 @@ static std::ostream& operator<<(std::ostream& out, limiter_config const& config)
 
 }  // namespace weir
 
+BOOST_AUTO_TEST_SUITE(the_limiter_config)
+
 namespace {
 
 amount some(random_source& random, amount const&) {
@@ -134,8 +136,6 @@ auto wrong(std::string const& text, std::string const& what) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_limiter_config)
 
 BOOST_AUTO_TEST_CASE(is_written_as_one_line) {
     std::vector<std::pair<std::string, limiter_config>> const texts{

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+BOOST_AUTO_TEST_SUITE(policy_outage)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -31,7 +33,7 @@ struct story {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(policy_outage, story)
+BOOST_FIXTURE_TEST_SUITE(of_a_store, story)
 
 BOOST_AUTO_TEST_CASE(second_of_silence_is_an_outage) {
     for (int i = 0; i != 19; ++i)
@@ -179,5 +181,7 @@ BOOST_AUTO_TEST_CASE(misconfigured_store_that_is_silent_is_an_outage) {
     fail(kind::misconfigured);
     BOOST_TEST((o.current() == state::misconfigured));
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -29,6 +29,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::policy::penalty;
 
+BOOST_AUTO_TEST_SUITE(penalty_rule)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -38,8 +40,6 @@ void offend(penalty& p, amount n, time_point now) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(penalty_rule)
 
 BOOST_AUTO_TEST_CASE(does_what_its_words_say) {
     std::size_t penalties = 0;

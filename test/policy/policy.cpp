@@ -33,6 +33,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::watchful_policy;
 
+BOOST_AUTO_TEST_SUITE(any_policy)
+
 namespace {
 
 struct no_options {};
@@ -252,8 +254,6 @@ bool fits(Policy const& policy, amount n, time_point now) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(any_policy)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(grants_all_that_fits_at_first_and_no_more, Policy, policies) {
     auto policy = begun<Policy>(of_three<Policy>::options, noon);

@@ -35,6 +35,8 @@ using weir::policy::rate_tree;
 using weir::policy::token_bucket;
 using weir::policy::tree_node;
 
+BOOST_AUTO_TEST_SUITE(rate_tree_)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -101,8 +103,6 @@ bool has(token_bucket const& b, amount n, time_point now) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rate_tree_)
 
 // ---- Against the oracle
 

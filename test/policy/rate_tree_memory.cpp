@@ -20,6 +20,8 @@ using weir::time_point;
 using weir::policy::rate_tree;
 using weir::policy::tree_node;
 
+BOOST_AUTO_TEST_SUITE(rate_tree_memory)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -64,8 +66,6 @@ void fail_each_allocation(F f, Check check) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rate_tree_memory)
 
 BOOST_AUTO_TEST_CASE(a_leaf_takes_16_to_52_bytes) {
     BOOST_TEST(bytes_of_a_leaf("most 2/1s") == 16U);

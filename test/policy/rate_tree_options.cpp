@@ -20,6 +20,8 @@ using weir::rate_tree_options;
 using weir::time_point;
 using weir::policy::rate_tree;
 
+BOOST_AUTO_TEST_SUITE(rate_tree_options_)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -37,8 +39,6 @@ void rejects(std::vector<rate_tree_node> nodes, std::string const& why) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rate_tree_options_)
 
 // ---- Text
 

@@ -27,6 +27,8 @@ using weir::time_point;
 using weir::policy::rate_tree;
 using weir::policy::tree_node;
 
+BOOST_AUTO_TEST_SUITE(rate_tree_turns_)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -39,8 +41,6 @@ tree_node at(rate_tree const& tree, std::string const& name) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rate_tree_turns_)
 
 BOOST_AUTO_TEST_CASE(it_grants_in_the_order_of_its_words) {
     std::int64_t lent = 0;

@@ -38,6 +38,8 @@ using weir::time_point;
 using weir::policy::resting_seats;
 using weir::policy::resting_seats_rule;
 
+BOOST_AUTO_TEST_SUITE(seats_that_rest)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -97,8 +99,6 @@ void require_as_told(resting_seats const& rule, history const& words, random_sou
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(seats_that_rest)
 
 BOOST_AUTO_TEST_CASE(do_what_their_words_say) {
     std::size_t granted = 0, rested = 0;

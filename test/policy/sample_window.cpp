@@ -14,6 +14,8 @@ using weir::time_point;
 using weir::policy::sample_window;
 using weir::policy::seat_sample;
 
+BOOST_AUTO_TEST_SUITE(a_sample_window)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -29,8 +31,6 @@ std::optional<seat_sample> dropped(sample_window& w, time_point now, duration la
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_sample_window)
 
 BOOST_AUTO_TEST_CASE(reports_the_mean_latency_the_most_in_flight_and_any_drop) {
     sample_window w(0s, 3, 0s);

@@ -28,6 +28,8 @@ using weir::policy::probe_clock;
 using weir::policy::seat_sample;
 using weir::policy::vegas;
 
+BOOST_AUTO_TEST_SUITE(policy_seat_algorithms)
+
 namespace {
 
 using nonsense = std::invalid_argument;
@@ -416,5 +418,7 @@ BOOST_AUTO_TEST_CASE(envoy_8337_probes_of_several_limiters_are_at_different_time
     BOOST_TEST(*lengths.rbegin() >= 99);
     BOOST_TEST(lengths.size() > 45U);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -33,6 +33,8 @@ using weir::time_point;
 using weir::unknown;
 using weir::policy::seats;
 
+BOOST_AUTO_TEST_SUITE(policy_seats)
+
 namespace {
 
 // A limiter that counts permits in its lock would not call this `take`.
@@ -693,5 +695,7 @@ BOOST_AUTO_TEST_CASE(behave_like_a_plain_list) {
     });
     BOOST_TEST(true);  // no check above failed
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

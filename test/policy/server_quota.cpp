@@ -23,6 +23,8 @@ using weir::time_point;
 using weir::policy::server_quota;
 using statement = server_quota_options::statement;
 
+BOOST_AUTO_TEST_SUITE(server_quota_rule)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -131,8 +133,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(server_quota_rule)
 
 BOOST_AUTO_TEST_CASE(grants_one_at_a_time_until_a_response_states_the_quota) {
     server_quota quota({});

@@ -14,6 +14,8 @@ using weir::duration;
 using weir::time_point;
 using weir::policy::settled_window;
 
+BOOST_AUTO_TEST_SUITE(a_settled_window)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -30,8 +32,6 @@ bool ends(settled_window& w, time_point now, duration latency, amount in_progres
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_settled_window)
 
 BOOST_AUTO_TEST_CASE(reports_means) {
     settled_window w;

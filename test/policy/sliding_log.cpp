@@ -34,6 +34,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::policy::sliding_log;
 
+BOOST_AUTO_TEST_SUITE(the_sliding_log)
+
 namespace {
 
 constexpr duration tick{1};
@@ -333,8 +335,6 @@ void compare(std::uint64_t first_seed, std::uint64_t count, traits what) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_sliding_log)
 
 BOOST_AUTO_TEST_CASE(grants_the_limit_and_then_one_for_each_that_expired) {
     sliding_log log({.limit = 3, .window = 10s});

@@ -29,6 +29,8 @@ using weir::ticket;
 using weir::time_point;
 using weir::policy::sliding_window;
 
+BOOST_AUTO_TEST_SUITE(the_sliding_window)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -130,8 +132,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_sliding_window)
 
 BOOST_AUTO_TEST_CASE(grants_the_limit_at_once_and_not_one_more_until_a_window_has_passed) {
     // The cases of the original.

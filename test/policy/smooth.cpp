@@ -37,6 +37,8 @@ using weir::policy::smooth;
 using weir::policy::smooth_bursty;
 using weir::policy::smooth_warming_up;
 
+BOOST_AUTO_TEST_SUITE(smooth_limits)
+
 namespace {
 
 constexpr duration tick{1};
@@ -92,7 +94,7 @@ duration some_length(random_source& random, duration most) {
                             : duration(random.of_any_size(most.count()));
 }
 
-rate some_rate(random_source& random) {
+rate any_rate(random_source& random) {
     switch (random.between(0, 5)) {
         case 0:
             return {1, 24h * 365};
@@ -112,21 +114,21 @@ template <class Options>
 Options some_options(random_source& random);
 template <>
 weir::smooth_bursty_options some_options(random_source& random) {
-    return {.rate = some_rate(random),
+    return {.rate = any_rate(random),
             .max_burst = some_length(random, 1h),
             .initial = random.one_in(2) ? 0ns : some_length(random, 1h),
             .carry_over = static_cast<carry_over>(random.between(0, 2))};
 }
 template <>
 weir::smooth_warming_up_options some_options(random_source& random) {
-    return {.rate = some_rate(random),
+    return {.rate = any_rate(random),
             .warm_up = some_length(random, 1h),
             .cold_factor = random.one_of<double>({1, 1.5, 3, 3, 10, 200}),
             .carry_over = static_cast<carry_over>(random.between(0, 2))};
 }
 template <>
 own_options some_options(random_source& random) {
-    return {.rate = some_rate(random),
+    return {.rate = any_rate(random),
             .carry_over = static_cast<carry_over>(random.between(0, 2)),
             .full_after = some_length(random, 1h)};
 }
@@ -230,8 +232,6 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(smooth_limits)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(implement_the_definition, Policy, policies) {
     compare<Policy>(1'000'000, 3'000, false);

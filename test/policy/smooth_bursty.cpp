@@ -26,6 +26,8 @@ using weir::smooth_bursty_options;
 using weir::time_point;
 using weir::policy::smooth_bursty;
 
+BOOST_AUTO_TEST_SUITE(the_smooth_bursty_limit)
+
 namespace {
 
 constexpr duration tick{1};
@@ -83,8 +85,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_smooth_bursty_limit)
 
 BOOST_AUTO_TEST_CASE(grants_now_and_lets_the_next_request_wait) {
     auto bucket = begun<smooth_bursty>({.rate = {1, 1s}}, noon);

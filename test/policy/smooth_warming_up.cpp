@@ -23,6 +23,8 @@ using weir::smooth_warming_up_options;
 using weir::time_point;
 using weir::policy::smooth_warming_up;
 
+BOOST_AUTO_TEST_SUITE(the_smooth_warming_up_limit)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -42,8 +44,6 @@ waits wait_for(smooth_warming_up& limit, int callers, time_point& now) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_smooth_warming_up_limit)
 
 BOOST_AUTO_TEST_CASE(starts_cold_and_gets_warm) {
     auto limit = begun<smooth_warming_up>({.rate = {2, 1s}, .warm_up = 4s}, noon);

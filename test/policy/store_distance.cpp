@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstdint>
 
+BOOST_AUTO_TEST_SUITE(the_distance_of_a_store)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -46,8 +48,6 @@ shared_bucket per_second(amount n, amount burst) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_distance_of_a_store)
 
 BOOST_AUTO_TEST_CASE(near_process_asks_for_one_permit_without_a_pause) {
     process p{per_second(100, 50), 1ms};

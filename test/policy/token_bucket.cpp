@@ -33,6 +33,8 @@ using weir::time_point;
 using weir::token_bucket_options;
 using weir::policy::token_bucket;
 
+BOOST_AUTO_TEST_SUITE(the_token_bucket)
+
 namespace {
 
 constexpr time_point noon{12h};
@@ -119,8 +121,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_token_bucket)
 
 // Seen in other libraries: boinkor-net/governor#107, #249: one cell too many.
 BOOST_AUTO_TEST_CASE(grants_its_burst_at_once_and_then_at_the_rate) {

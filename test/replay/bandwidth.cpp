@@ -20,6 +20,8 @@
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
+BOOST_AUTO_TEST_SUITE(bytes_of_a_log)
+
 namespace {
 
 constexpr nanoseconds begin = 807'249'600s;
@@ -76,8 +78,6 @@ std::string down(std::string_view rate, std::string_view more = "") {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(bytes_of_a_log)
 
 // (100,000 - 10,000) bytes at 10,000 per second.
 BOOST_AUTO_TEST_CASE(slow_a_response_by_the_rate_and_the_burst) {

@@ -18,6 +18,8 @@
 
 using namespace std::chrono_literals;
 
+BOOST_AUTO_TEST_SUITE(logs_of_a_replay)
+
 namespace {
 
 // A line in the format `combined`, `second` seconds after midnight.
@@ -62,8 +64,6 @@ struct logs_here {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(logs_of_a_replay)
 
 BOOST_FIXTURE_TEST_CASE(are_merged_by_time, logs_here) {
     write("a", line(0) + line(600) + line(1200));

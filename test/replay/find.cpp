@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(a_search)
+
 namespace {
 
 constexpr std::uint64_t asked = 100'000;
@@ -50,8 +52,6 @@ search from(std::int64_t least) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_search)
 
 BOOST_AUTO_TEST_CASE(finds_the_smallest_sufficient_number) {
     for (std::int64_t const least :

@@ -12,6 +12,8 @@
 using namespace std::chrono_literals;
 using replay::options;
 
+BOOST_AUTO_TEST_SUITE(options_of_weir_replay)
+
 namespace {
 
 options parsed(std::vector<char const*> args) {
@@ -47,8 +49,6 @@ bool has(std::string const& text, std::string_view part) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(options_of_weir_replay)
 
 BOOST_AUTO_TEST_CASE(have_the_defaults_in_help) {
     auto const o = with({});

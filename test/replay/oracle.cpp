@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(line_by_line)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -491,8 +493,6 @@ auto rate(Arguments... arguments) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(line_by_line)
 
 BOOST_AUTO_TEST_CASE(seats) {
     for (std::size_t const n : {1u, 3u})

@@ -15,6 +15,8 @@
 
 using namespace std::chrono_literals;
 
+BOOST_AUTO_TEST_SUITE(the_progress_of_a_reading)
+
 namespace {
 
 using file = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -51,8 +53,6 @@ struct bar_in_a_file {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(the_progress_of_a_reading)
 
 BOOST_FIXTURE_TEST_CASE(has_a_bar_if_the_size_is_known, bar_in_a_file) {
     BOOST_TEST(show(3'000'000, 2s, 250, 1000) ==

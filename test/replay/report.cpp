@@ -14,6 +14,8 @@ using namespace std::chrono_literals;
 using replay::length;
 using replay::percent;
 
+BOOST_AUTO_TEST_SUITE(replay_report)
+
 namespace {
 
 struct one_outcome {
@@ -222,5 +224,7 @@ BOOST_FIXTURE_TEST_CASE(draws_plots_on_one_scale, one_outcome) {
         page.find("class=\"granted\" points=\"300.0,150 300.0,112.50 600.0,112.50 600.0,150\"") !=
         page.npos);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,8 @@
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
+BOOST_AUTO_TEST_SUITE(requests)
+
 namespace {
 
 constexpr nanoseconds begin = 807'249'600s;
@@ -44,8 +46,6 @@ replay::outcome outcome_of(std::string const& rule, nanoseconds patience,
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(requests)
 
 BOOST_AUTO_TEST_CASE(are_retried_after_retry_after_up_to_the_given_number) {
     std::vector<line> const four{{0s}, {0s}, {0s}, {0s}};

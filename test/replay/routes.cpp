@@ -18,6 +18,8 @@
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
+BOOST_AUTO_TEST_SUITE(replay_routes)
+
 namespace {
 
 constexpr nanoseconds begin = 807'249'600s;
@@ -215,5 +217,7 @@ BOOST_AUTO_TEST_CASE(may_have_costs_and_count_statuses) {
     BOOST_TEST(logins({at(0s, 200, 5s), at(1s, 200, 5s), at(4s, 200), at(5s, 401)}) == 1u);
     BOOST_TEST(logins({{0s, "/trap"}, {1s, "/trap"}, at(2s, 200)}) == 1u);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

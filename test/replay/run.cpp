@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(a_run)
+
 namespace {
 
 class log_of {
@@ -63,8 +65,6 @@ std::string whole_seconds() {
 constexpr std::string_view no_time = "the log has no service times; set --service-time";
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_run)
 
 BOOST_AUTO_TEST_CASE(compares_spreads_unless_one_is_chosen) {
     log_of log(whole_seconds());

@@ -22,6 +22,8 @@
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
+BOOST_AUTO_TEST_SUITE(simulation)
+
 namespace {
 
 constexpr nanoseconds begin = 807'249'600s;
@@ -74,8 +76,6 @@ std::vector<int> granted_hours(std::string const& rule) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(simulation)
 
 BOOST_AUTO_TEST_CASE(whole_seconds_are_spread) {
     std::vector const log{entry(0s, true), entry(1s, true), entry(1s, true),

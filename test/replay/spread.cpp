@@ -13,6 +13,8 @@ using replay::nanoseconds;
 using replay::service_time;
 using replay::spread;
 
+BOOST_AUTO_TEST_SUITE(replay_spread)
+
 namespace {
 
 std::vector<nanoseconds> offsets(spread const& s, std::int64_t second, std::size_t count) {
@@ -128,5 +130,7 @@ BOOST_AUTO_TEST_CASE(have_the_requested_distribution) {
     BOOST_TEST((long_ones > 4'700 && long_ones < 5'300), long_ones);  // the share is 1/e^3
     BOOST_TEST((uniform.of(7) == uniform.of(7) && uniform.of(7) != uniform.of(8)));
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

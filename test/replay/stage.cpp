@@ -7,6 +7,8 @@
 #include <chrono>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(replay_stage)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -76,5 +78,7 @@ BOOST_AUTO_TEST_CASE(that_is_cancelled_or_destroyed_is_not_next) {
     pass_to(9ns);
     BOOST_TEST(fired == "b");
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -28,6 +28,8 @@
 #include <utility>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(trees)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,8 +139,6 @@ void add(std::vector<request>& log, int count, request const& r) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(trees)
 
 BOOST_AUTO_TEST_CASE(guarantee_shares_and_lend_the_rest) {
     std::vector<request> log;

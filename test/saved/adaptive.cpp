@@ -47,6 +47,8 @@ using weir::policy::adaptive;
 
 static_assert(weir::savable_policy<adaptive>);
 
+BOOST_AUTO_TEST_SUITE(restored_adaptive_seats)
+
 namespace {
 
 using any_limiter = weir::testing::limiter<weir::any_limiter>;
@@ -124,8 +126,6 @@ void grow(int times, Enter enter) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(restored_adaptive_seats)
 
 // The oracle is a limiter that was never stopped: it continues in front of the same service, with the same load.
 BOOST_AUTO_TEST_CASE(serve_as_much_as_one_that_was_never_stopped) {

@@ -25,6 +25,8 @@ using support::wall;
 using weir::saved_state;
 using weir::state_writer;
 
+BOOST_AUTO_TEST_SUITE(a_saved_file)
+
 namespace {
 
 using buckets = weir::basic_keyed<std::string, weir::policy::token_bucket, asio::any_io_executor,
@@ -78,8 +80,6 @@ std::string some_file(std::size_t keys = 30) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_saved_file)
 
 // These bytes must never change within version 1.
 BOOST_AUTO_TEST_CASE(has_the_documented_bytes) {

@@ -37,6 +37,8 @@ using weir::limiter_config;
 using weir::saved_state;
 using weir::state_writer;
 
+BOOST_AUTO_TEST_SUITE(a_restored_limiter)
+
 namespace {
 
 // A clock that advances by a microsecond whenever it is read.
@@ -73,8 +75,6 @@ void compare(Stats const& a, Stats const& b) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_restored_limiter)
 
 // The oracle is the saved limiter itself: it continues, without a question until the other one is restored.
 BOOST_AUTO_TEST_CASE(decides_for_each_key_like_one_that_went_on) {

@@ -38,6 +38,8 @@ namespace policy = weir::policy;
 // A restored rule decides like a rule that continued, on another clock. The second rule is the oracle: it gets no call
 // between the saving and the restoring.
 
+BOOST_AUTO_TEST_SUITE(saved_rules)
+
 namespace {
 
 constexpr std::uint64_t runs = 3'000;
@@ -435,5 +437,7 @@ BOOST_AUTO_TEST_CASE(of_a_clock_near_its_beginning_stay_in_its_range) {
     BOOST_TEST(bool(r.next_instant(time_point(1s)) == time_point(1s)));
     BOOST_TEST(bool(r.next_instant(time_point(-1h)) == time_point::min()));
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -48,6 +48,8 @@ using weir::saved_state;
 using weir::state_writer;
 using weir::testing::clock;
 
+BOOST_AUTO_TEST_SUITE(a_restored_tree)
+
 namespace {
 
 using executor = asio::io_context::executor_type;
@@ -217,8 +219,6 @@ constexpr auto text =
     "/* 1/1s burst 2 keys 5";
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_restored_tree)
 
 // The oracle is the saved tree itself: it continues, without a request until the other one is restored.
 BOOST_AUTO_TEST_CASE(decides_like_one_that_went_on) {

@@ -71,21 +71,21 @@ public:
         bool const is_ready = n <= tree.capacity(at) && tree.ready_at(at, n, now) <= now;
         BOOST_TEST_REQUIRE(is_ready == from.has_value());
         BOOST_TEST_REQUIRE((tree.remaining(at, now) >= n) == is_ready);
-        auto const ticket = tree.try_take(at, n, now);
-        BOOST_TEST_REQUIRE(ticket.has_value() == is_ready);
+        auto const taken = tree.try_take(at, n, now);
+        BOOST_TEST_REQUIRE(taken.has_value() == is_ready);
         if (!is_ready)
             return {};
         oracle.take(leaf, n, *from);
-        BOOST_TEST_REQUIRE(*ticket == oracle.levels(leaf, *from));
-        return grant{leaf, n, *ticket, *from};
+        BOOST_TEST_REQUIRE(*taken == oracle.levels(leaf, *from));
+        return grant{leaf, n, *taken, *from};
     }
     /// Takes the permits even if they are not free.
     grant charge(std::size_t leaf, weir::amount n) {
         auto const from = oracle.grantor(leaf, n).value_or(oracle.debtor(leaf));
         oracle.take(leaf, n, from);
-        auto const ticket = tree.take(node(leaf), n, now);
-        BOOST_TEST_REQUIRE(ticket == oracle.levels(leaf, from));
-        return {leaf, n, ticket, from};
+        auto const taken = tree.take(node(leaf), n, now);
+        BOOST_TEST_REQUIRE(taken == oracle.levels(leaf, from));
+        return {leaf, n, taken, from};
     }
     void refund(grant const& g, weir::amount n) {
         tree.refund(node(g.leaf), n, g.ticket, now);

@@ -23,6 +23,8 @@
 
 // Files of this folder are compiled together.
 namespace towards_servers {
+BOOST_AUTO_TEST_SUITE(towards_servers)
+
 namespace {
 
 namespace asio = net::asio;
@@ -137,8 +139,6 @@ net::error_code outcome(std::string const& name, server const& s) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(towards_servers)
 
 BOOST_AUTO_TEST_CASE(the_certificate_must_be_for_the_name) {
     struct row {

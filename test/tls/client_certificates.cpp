@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+BOOST_AUTO_TEST_SUITE(subjects)
+
 namespace {
 
 using name_ptr = std::unique_ptr<X509_NAME, tls::freed_by<X509_NAME_free>>;
@@ -36,8 +38,6 @@ std::string text(std::initializer_list<part> parts) {
 std::string common_name(std::string value) {
     return text({{"CN", std::move(value)}});
 }
-
-BOOST_AUTO_TEST_SUITE(subjects)
 
 BOOST_AUTO_TEST_CASE(have_the_text_of_the_standard) {
     part const net{"DC", "net", 0, V_ASN1_IA5STRING};

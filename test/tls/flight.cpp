@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(a_flight)
+
 namespace {
 
 // A server's end of TLS, and the other end of its socket, which receives each system call as one message.
@@ -69,8 +71,6 @@ struct server_side {
 using messages = std::vector<std::string>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_flight)
 
 BOOST_FIXTURE_TEST_CASE(is_sent_at_once, server_side) {
     write("hello ");

@@ -21,6 +21,8 @@
 
 using namespace vectors;
 
+BOOST_AUTO_TEST_SUITE(vectors_of_the_peers)
+
 namespace {
 
 json::array const& all_vectors() {
@@ -103,8 +105,6 @@ runner const* runner_of(vector const& v) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vectors_of_the_peers)
 
 BOOST_AUTO_TEST_CASE(are_each_run_or_listed_with_a_reason) {
     std::set<std::string> ids;

@@ -22,6 +22,8 @@ using std::chrono::system_clock;
 using weir::duration;
 using weir::http_field;
 
+BOOST_AUTO_TEST_SUITE(rate_limit_fields)
+
 namespace {
 
 json::array const& all_vectors() {
@@ -85,8 +87,6 @@ std::string to_string(weir::rate_limit_fields const& f) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rate_limit_fields)
 
 BOOST_AUTO_TEST_CASE(are_read_as_in_the_vectors) {
     int compared = 0;

@@ -32,6 +32,8 @@ using weir::detail::one_slot;
 using weir::detail::room;
 using namespace std::chrono_literals;
 
+BOOST_AUTO_TEST_SUITE(detail_chain_claims)
+
 namespace {
 
 // Counts each lock operation.
@@ -133,8 +135,6 @@ std::uint64_t locks_of(F f) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_chain_claims)
 
 BOOST_AUTO_TEST_CASE(many_chains_are_claimed_in_a_few_sections) {
     constexpr int crowd = 100;

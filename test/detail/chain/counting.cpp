@@ -29,6 +29,8 @@ using weir::detail::limiter_handle;
 using weir::detail::one_slot;
 using weir::detail::room;
 
+BOOST_AUTO_TEST_SUITE(detail_chain_counting)
+
 namespace {
 
 // A lock that counts, and reports each change of its word.
@@ -114,8 +116,6 @@ struct two_limiters {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_chain_counting)
 
 BOOST_AUTO_TEST_CASE(nobody_sees_a_part_of_a_chain) {
     two_limiters of(2, 2);

@@ -17,6 +17,8 @@
 
 namespace asio = boost::asio;
 
+BOOST_AUTO_TEST_SUITE(links_in_boxes)
+
 namespace {
 
 // A key of `size` bytes.
@@ -48,8 +50,6 @@ std::size_t allocations_of(Limiter const& limiter) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(links_in_boxes)
 
 BOOST_AUTO_TEST_CASE(need_no_allocation_for_keys_of_the_size_of_a_string) {
     asio::io_context ctx;

@@ -14,6 +14,8 @@ using weir::time_point;
 using weir::detail::deadlines;
 using weir::detail::operation;
 
+BOOST_AUTO_TEST_SUITE(detail_room_deadlines)
+
 namespace {
 
 constexpr time_point start{1h};
@@ -25,8 +27,6 @@ std::vector<operation*> expired(deadlines& of, time_point now, int budget) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detail_room_deadlines)
 
 BOOST_AUTO_TEST_CASE(return_operations_whose_deadline_has_passed) {
     deadlines all;

@@ -16,6 +16,8 @@ using weir::time_point;
 using weir::detail::sweep;
 using namespace std::chrono_literals;
 
+BOOST_AUTO_TEST_SUITE(detail_room_sweep)
+
 namespace {
 
 // One permit becomes free each second, from now on, and a request can get at most three.
@@ -143,3 +145,5 @@ BOOST_AUTO_TEST_CASE(prices_are_examined_only_after_a_change_or_a_new_request) {
     s.cancel_before(6);
     BOOST_TEST(look_at(s, late) == stays);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
