@@ -88,7 +88,7 @@ void each_range(std::string_view accept, F f) noexcept {
 void read_accept(std::string& out, request_head const& request) {
     out.clear();
     for (auto const& f : request.fields)
-        if (f.id == beast::field::accept)
+        if (f.id == field_name::accept)
             out.append(out.empty() ? "" : ",").append(f.value);
 }
 

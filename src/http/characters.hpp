@@ -60,6 +60,9 @@ inline constexpr characters is_host([](char c) {
     return !text.empty() && all(text, set);
 }
 
+/// The position of the first character that does not belong to `is_text`, at or behind `from`; `npos` if there is none.
+[[nodiscard]] std::size_t find_not_text(std::string_view text, std::size_t from = 0) noexcept;
+
 /// The lower case of a letter of ASCII; other characters are unchanged.
 [[nodiscard]] constexpr char to_lower(char c) noexcept {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -71,7 +74,14 @@ inline constexpr characters is_host([](char c) {
 
 /// Compares without regard to case, as HTTP compares names and tokens (RFC 9110, 5.1).
 [[nodiscard]] constexpr bool iequals(std::string_view a, std::string_view b) noexcept {
-    return a.size() == b.size() && std::ranges::equal(a, b, {}, to_lower, to_lower);
+    if (a.size() != b.size())
+        return false;
+    // Names often have the same beginning, such as `X-Forwarded-`.
+    if (!a.empty() && to_lower(a.back()) != to_lower(b.back()))
+        return false;
+    return std::ranges::equal(a, b, [](char x, char y) {
+        return x == y || to_lower(x) == to_lower(y);
+    });
 }
 
 /// Removes leading and trailing blanks.

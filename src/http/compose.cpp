@@ -56,11 +56,6 @@ void add_upgrade(std::string& out, std::string_view protocol) {
     add(out, "Upgrade", protocol);
 }
 
-// Compares the name, because only some versions of Beast have an id for this field.
-bool is_forwarded_for(field const& f) {
-    return iequals(f.name, "x-forwarded-for");
-}
-
 }  // namespace
 
 void compose(std::string& out, request_head const& request, forwarding const& how,
@@ -71,10 +66,10 @@ void compose(std::string& out, request_head const& request, forwarding const& ho
     bool has_proto = false;
     bool has_host = false;
     for (auto const& f : request.fields) {
-        if (!f.goes_on || is_forwarded_for(f))
+        if (!f.goes_on || f.id == field_name::x_forwarded_for)
             continue;
-        bool const names_proto = iequals(f.name, forwarded_proto);
-        bool const names_host = iequals(f.name, forwarded_host);
+        bool const names_proto = f.id == field_name::x_forwarded_proto;
+        bool const names_host = f.id == field_name::x_forwarded_host;
         if ((names_proto || names_host) && !how.is_trusted)
             continue;
         has_proto |= names_proto;
@@ -90,7 +85,7 @@ void compose(std::string& out, request_head const& request, forwarding const& ho
     // All values go into one line, because some servers read only one line.
     out.append("X-Forwarded-For: ");
     for (auto const& f : request.fields)
-        if (f.goes_on && is_forwarded_for(f))
+        if (f.goes_on && f.id == field_name::x_forwarded_for)
             out.append(f.value).append(", ");
     out.append(how.peer).append("\r\n").append(via);
     add_framing(out, request.body, request.length);
@@ -113,7 +108,7 @@ void compose(std::string& out, answer_head const& answer, framing body, unsigned
         if (!f.goes_on || !changes.keep(f.name))
             continue;
         add(out, f.name, f.value);
-        dated |= f.id == beast::field::date;
+        dated |= f.id == field_name::date;
     }
     if (answer.status >= 200) {
         if (!dated)

@@ -77,24 +77,28 @@ bool read_first_line(std::string_view line, answer_head& out) noexcept {
     out.version = version_of(line.substr(0, 8));
     out.reason = line.substr(std::min<std::size_t>(13, line.size()));
     return out.version != 0 && read_number(line.substr(9, 3), out.status) && out.status >= 100 &&
-           all(out.reason, is_text);
+           find_not_text(out.reason) == out.reason.npos;
 }
 
 // Reads the header fields from `text`, which follows the first line.
 fault read_fields(std::string_view text, head& out) {
+    constexpr fault malformed{400, "malformed header field"};
     out.fields.clear();
     while (text != "\r\n") {
-        auto const line = take_line(text);
-        auto const colon = line.find(':');
-        auto const name = line.substr(0, colon);
-        if (text.empty() || colon == line.npos || !some(name, is_token))
-            return {400, "malformed header field"};
-        auto const value = trimmed(line.substr(colon + 1));
-        if (!all(value, is_text))
-            return {400, "malformed header field"};
+        std::size_t colon = 0;
+        while (colon != text.size() && is_token(text[colon]))
+            ++colon;
+        if (colon == 0 || colon == text.size() || text[colon] != ':')
+            return malformed;
+        auto const end = find_not_text(text, colon + 1);
+        if (end == text.npos || text.substr(end, 2) != "\r\n")
+            return malformed;
         if (out.fields.size() == head::max_fields)
             return {431, "too many header fields"};
-        out.fields.push_back({beast::string_to_field(name), true, name, value});
+        auto const name = text.substr(0, colon);
+        out.fields.push_back(
+            {field_name_of(name), true, name, trimmed(text.substr(colon + 1, end - colon - 1))});
+        text.remove_prefix(end + 2);
     }
     return {};
 }
@@ -103,20 +107,22 @@ fault read_fields(std::string_view text, head& out) {
 
 // Whether the field is hop-by-hop (RFC 9110, 7.6.1) or rewritten by the proxy.
 bool only_for_this_hop(field const& f) noexcept {
+    using enum field_name;
     switch (f.id) {
-        case beast::field::connection:
-        case beast::field::proxy_connection:
-        case beast::field::keep_alive:
-        case beast::field::te:
-        case beast::field::trailer:
-        case beast::field::transfer_encoding:
-        case beast::field::upgrade:
-        case beast::field::proxy_authenticate:
-        case beast::field::proxy_authorization:
-        case beast::field::content_length:
+        case connection:
+        case content_length:
+        case http2_settings:
+        case keep_alive:
+        case proxy_authenticate:
+        case proxy_authorization:
+        case proxy_connection:
+        case te:
+        case trailer:
+        case transfer_encoding:
+        case upgrade:
             return true;
         default:
-            return iequals(f.name, "http2-settings");  // Beast of Boost 1.90 has no id for it
+            return false;
     }
 }
 
@@ -130,7 +136,7 @@ fault read_connection(head& h) noexcept {
         if (!only_for_this_hop(f))
             continue;
         f.goes_on = false;
-        if (f.id != beast::field::connection)
+        if (f.id != field_name::connection)
             continue;
         for (auto list = f.value; !list.empty();) {
             auto const comma = std::min(list.find(','), list.size());
@@ -163,7 +169,7 @@ fault read_connection(head& h) noexcept {
 template <class F>
 void any_upgrade(head const& h, F f) noexcept {
     for (auto const& field : h.fields) {
-        if (field.id != beast::field::upgrade)
+        if (field.id != field_name::upgrade)
             continue;
         for (auto list = field.value; !list.empty();) {
             auto const comma = std::min(list.find(','), list.size());
@@ -194,8 +200,8 @@ fault read_framing(head& h) noexcept {
     std::string_view length;
     bool unknown_coding = false;
     for (auto const& f : h.fields) {
-        bool const is_length = f.id == beast::field::content_length;
-        if (!is_length && f.id != beast::field::transfer_encoding)
+        bool const is_length = f.id == field_name::content_length;
+        if (!is_length && f.id != field_name::transfer_encoding)
             continue;
         if (is_length && h.body == framing::length && f.value == length)
             continue;
@@ -272,24 +278,28 @@ fault check_target(request_head& out) noexcept {
 }  // namespace
 
 fault head_scanner::look(std::string_view text) noexcept {
+    constexpr auto ends_line = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
+    // The first invalid byte decides, so the result does not depend on later bytes.
     while (size_ == 0) {
-        auto const end = text.find('\n', line_);
-        auto const line = text.substr(line_, end == text.npos ? text.npos : end - line_);
-        // The first invalid byte decides, so the result does not depend on later bytes.
-        if (!line.empty() && is_blank(line.front()))
+        if (line_ < text.size() && is_blank(text[line_]))
             return {400, "a header line starts with whitespace"};
-        auto const cr = line.find('\r');
-        if (line.substr(0, cr).find('\0') != line.npos)
-            return {400, "NUL in the header"};
-        if (cr != line.npos && cr + 1 != line.size())
-            return {400, "bare CR in the header"};
-        if (end == text.npos)
+        auto end = find_not_text(text, looked_);
+        while (end != text.npos && !ends_line(text[end]))
+            end = find_not_text(text, end + 1);
+        looked_ = std::min(end, text.size());
+        if (looked_ == text.size())
             return {};
-        if (cr == line.npos)
+        if (text[end] == '\0')
+            return {400, "NUL in the header"};
+        if (text[end] == '\n')
             return {400, "bare LF in the header"};
-        if (line.size() == 1)
-            size_ = end + 1;
-        line_ = end + 1;
+        if (end + 1 == text.size())
+            return {};
+        if (text[end + 1] != '\n')
+            return {400, "bare CR in the header"};
+        if (end == line_)
+            size_ = end + 2;
+        line_ = looked_ = end + 2;
     }
     return {};
 }
@@ -309,7 +319,7 @@ fault parse(std::string_view text, request_head& out, underscores names) {
     out.expects_continue = false;
     for (auto& f : out.fields) {
         switch (f.id) {
-            case beast::field::host:
+            case field_name::host:
                 if (!out.host.empty())
                     return {400, "more than one Host"};
                 if (!is_authority(f.value))
@@ -317,7 +327,7 @@ fault parse(std::string_view text, request_head& out, underscores names) {
                 out.host = f.value;
                 f.goes_on = false;
                 break;
-            case beast::field::expect:
+            case field_name::expect:
                 if (!iequals(f.value, "100-continue"))
                     return {417, "unsupported Expect: only 100-continue is supported"};
                 out.expects_continue = out.version >= 11;
@@ -357,7 +367,7 @@ fault parse(std::string_view text, verb method, answer_head& out, std::string_vi
         if (unclear)
             out.keep_alive = false;
         else if (out.body == framing::length && out.status >= 200 && out.status != 204)
-            std::ranges::find(out.fields, beast::field::content_length, &field::id)->goes_on = true;
+            std::ranges::find(out.fields, field_name::content_length, &field::id)->goes_on = true;
         out.body = framing::none;
         out.length = 0;
     } else if (unclear) {

@@ -1,13 +1,15 @@
 #pragma once
 
+#include "field_name.hpp"
+
 // clang-format off
-#include <cstdint>  // first: the field.hpp of Boost 1.83 uses it without including it
+#include <ostream>  // first: the verb.hpp of Boost 1.83 uses it without including it
 // clang-format on
 
-#include <boost/beast/http/field.hpp>
 #include <boost/beast/http/verb.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +34,7 @@ struct fault {
 enum class framing : std::uint8_t { none, length, chunked, until_close };
 
 struct field {
-    beast::field id;
+    field_name id;
     bool goes_on;  // the proxy forwards the field: it is not hop-by-hop, and not rewritten
     std::string_view name;
     std::string_view value;
@@ -77,7 +79,8 @@ public:
     [[nodiscard]] bool in_first_line() const noexcept { return line_ == 0; }
 
 private:
-    std::size_t line_ = 0;
+    std::size_t line_ = 0;    // where the current line begins
+    std::size_t looked_ = 0;  // where the search for its end continues
     std::size_t size_ = 0;
 };
 

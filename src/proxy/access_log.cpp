@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <utility>
@@ -47,10 +48,12 @@ request_ids::request_ids() {
 
 void request_ids::make(std::string& out) {
     constexpr std::string_view digits = "0123456789abcdef";
-    out.clear();
+    std::array<char, 32> text;
+    auto next = text.begin();
     for (auto const word : {process_, next_++})
         for (int shift = 60; shift >= 0; shift -= 4)
-            out += digits[word >> shift & 15];
+            *next++ = digits[word >> shift & 15];
+    out.assign(text.begin(), text.end());
 }
 
 void take_request_id(http::request_head& request, std::string& id, request_ids& fresh) {
@@ -60,7 +63,7 @@ void take_request_id(http::request_head& request, std::string& id, request_ids& 
     };
     id.clear();
     for (auto& f : request.fields) {
-        if (!http::iequals(f.name, request_id_field))
+        if (f.id != http::field_name::x_request_id)
             continue;
         if (id.empty() && f.goes_on && is_good(f.value))
             id = f.value;
@@ -71,7 +74,7 @@ void take_request_id(http::request_head& request, std::string& id, request_ids& 
         return;
     fresh.make(id);
     if (request.fields.size() < http::head::max_fields)
-        request.fields.push_back({http::beast::field::unknown, true, request_id_field, id});
+        request.fields.push_back({http::field_name::x_request_id, true, request_id_field, id});
 }
 
 std::string text_of(log_line const& l) {

@@ -3,8 +3,11 @@
 #include "http/characters.hpp"
 
 #include <algorithm>
-#include <cstddef>
+#include <array>
+#include <cstdint>
+#include <span>
 #include <string_view>
+#include <utility>
 
 namespace proxy {
 namespace {
@@ -13,44 +16,57 @@ constexpr http::fault no_method{400, "the check does not describe the method of 
 constexpr http::fault no_target{400, "the check does not describe the target of a request"};
 constexpr http::fault twice{400, "the check describes a part of the request more than once"};
 
-// The fields of a check that describe a request.
-class description {
-public:
-    explicit description(http::request_head const& check) noexcept : check_(check) {}
+enum part : std::uint8_t { method, target, host };
 
-    // The value of the only field of these names; empty without one.
-    [[nodiscard]] std::string_view find(std::string_view name,
-                                        std::string_view other = {}) noexcept {
-        std::string_view found;
-        std::size_t lines = 0;
-        for (auto const& f : check_.fields) {
-            if (!http::iequals(f.name, name) && !http::iequals(f.name, other))
-                continue;
-            found = f.value;
-            ++lines;
-        }
-        is_twice_ = is_twice_ || lines > 1;
-        return found;
+// The parts of a request that the fields of a check describe; empty without a field.
+struct description {
+    std::array<std::string_view, 3> parts;
+    bool is_twice = false;
+};
+
+struct described_part {
+    http::field_name name;
+    part what;
+};
+using described_parts = std::span<described_part const>;
+
+constexpr described_part x_forwarded[] = {{http::field_name::x_forwarded_method, method},
+                                          {http::field_name::x_forwarded_uri, target},
+                                          {http::field_name::x_forwarded_host, host}};
+constexpr described_part x_original[] = {
+    {http::field_name::x_original_method, method},
+    {http::field_name::x_original_url, target},
+    {http::field_name::x_original_uri, target},
+    {http::field_name::x_original_host, host}};
+
+description read(http::request_head const& check, described_parts known) noexcept {
+    description found;
+    std::array<bool, 3> has{};
+    for (auto const& f : check.fields) {
+        auto const one = std::ranges::find(known, f.id, &described_part::name);
+        if (one == known.end())
+            continue;
+        found.is_twice |= std::exchange(has[one->what], true);
+        found.parts[one->what] = f.value;
     }
-    [[nodiscard]] bool is_twice() const noexcept { return is_twice_; }
+    return found;
+}
 
-private:
-    http::request_head const& check_;
-    bool is_twice_ = false;
+struct url {
+    std::string_view host;
+    std::string_view target;
 };
 
 // Divides `https://host/path` into host and path. Other texts are targets without a host.
-void divide(std::string_view url, std::string_view& host, std::string_view& target) noexcept {
-    target = url;
-    auto const end_of_scheme = url.find("://");
-    auto const scheme = url.substr(0, end_of_scheme);
-    if (end_of_scheme == url.npos ||
+url divide(std::string_view text) noexcept {
+    auto const end_of_scheme = text.find("://");
+    auto const scheme = text.substr(0, end_of_scheme);
+    if (end_of_scheme == text.npos ||
         (!http::iequals(scheme, "http") && !http::iequals(scheme, "https")))
-        return;
-    url.remove_prefix(end_of_scheme + 3);
-    auto const path = std::min(url.find_first_of("/?"), url.size());
-    host = url.substr(0, path);
-    target = path == url.size() ? "/" : url.substr(path);
+        return {{}, text};
+    text.remove_prefix(end_of_scheme + 3);
+    auto const path = std::min(text.find_first_of("/?"), text.size());
+    return {text.substr(0, path), path == text.size() ? "/" : text.substr(path)};
 }
 
 }  // namespace
@@ -59,27 +75,19 @@ http::fault describe(config::described_by what, http::request_head const& check,
                      http::request_head& out) {
     if (what == config::described_by::itself)
         return {};
-    description fields(check);
-    std::string_view method;
-    std::string_view target;
-    std::string_view host;
-    if (what == config::described_by::x_forwarded) {
-        method = fields.find("X-Forwarded-Method");
-        target = fields.find("X-Forwarded-Uri");
-        host = fields.find("X-Forwarded-Host");
-    } else {
-        method = fields.find("X-Original-Method");
-        divide(fields.find("X-Original-URL", "X-Original-URI"), host, target);
-        if (auto const named = fields.find("X-Original-Host"); !named.empty())
-            host = named;
-    }
-    if (fields.is_twice())
+    bool const is_forwarded = what == config::described_by::x_forwarded;
+    auto const found =
+        read(check, is_forwarded ? described_parts(x_forwarded) : described_parts(x_original));
+    if (found.is_twice)
         return twice;
-    if (method.empty())
+    if (found.parts[method].empty())
         return no_method;
-    if (target.empty())
+    auto [host_of_url, path] =
+        is_forwarded ? url{{}, found.parts[target]} : divide(found.parts[target]);
+    if (path.empty())
         return no_target;
-    return http::readdress(out, method, target, host.empty() ? check.host : host);
+    auto const named = found.parts[host].empty() ? host_of_url : found.parts[host];
+    return http::readdress(out, found.parts[method], path, named.empty() ? check.host : named);
 }
 
 }  // namespace proxy

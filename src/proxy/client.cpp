@@ -2,6 +2,8 @@
 
 #include "http/characters.hpp"
 
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,7 +12,6 @@
 #include <ranges>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace proxy {
 namespace {
@@ -37,8 +38,11 @@ std::optional<ip::address> address_of(std::string_view text) {
     }
     if (!behind.empty() && !(behind.front() == ':' && is_port(behind.substr(1))))
         return std::nullopt;
+    // `make_address` would try the other kind first.
     boost::system::error_code bad;
-    auto const found = ip::make_address(std::string(text), bad);
+    std::string const name(text);
+    auto const found = text.find(':') == text.npos ? ip::address(ip::make_address_v4(name, bad))
+                                                   : ip::address(ip::make_address_v6(name, bad));
     return bad ? std::nullopt : std::optional(found);
 }
 
@@ -121,9 +125,10 @@ ip::address client_of(config::clients_options const& c, http::request_head const
     bool const old = c.forwarded_by == config::forwarded_by::x_forwarded_for;
     // X-Forwarded-For has no quotes.
     auto const quotes = old ? in_quotes::separates : in_quotes::belongs_to_the_member;
-    std::vector<std::optional<ip::address>> way;
+    auto const name = old ? http::field_name::x_forwarded_for : http::field_name::forwarded;
+    boost::container::small_vector<std::optional<ip::address>, 8> way;
     for (auto const& f : request.fields)
-        if (http::iequals(f.name, old ? "x-forwarded-for" : "forwarded"))
+        if (f.id == name)
             each_member(f.value, ',', quotes, [&](std::string_view member) {
                 if (!member.empty())
                     way.push_back(old ? address_of(member) : forwarded_for(member));

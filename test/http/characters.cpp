@@ -29,6 +29,8 @@ BOOST_AUTO_TEST_CASE(are_equal_in_capitals_and_small_letters) {
         }
     BOOST_TEST(http::iequals("Content-Length", "cONTENT-lENGTH"));
     BOOST_TEST(!http::iequals("a", "ab"));
+    BOOST_TEST(!http::iequals("X-Forwarded-For", "X-Forwarded-Uri"));
+    BOOST_TEST(!http::iequals("Content-Length", "Context-Length"));
     BOOST_TEST(http::iequals("", ""));
 }
 
@@ -44,6 +46,27 @@ BOOST_AUTO_TEST_CASE(of_a_set_are_all_or_some_of_a_text) {
         BOOST_TEST(!http::all(text, is_digit));
         BOOST_TEST(!http::some(text, is_digit));
     }
+}
+
+// RFC 9110, 5.5: a value has no control characters except tab.
+BOOST_AUTO_TEST_CASE(that_are_no_text_are_found_at_each_position) {
+    auto const belongs = [](int c) { return c == '\t' || (c >= 0x20 && c != 0x7f); };
+    for (std::size_t size = 1; size != 20; ++size)
+        for (std::size_t at = 0; at != size; ++at)
+            for (int c = 0; c != 256; ++c) {
+                std::string text(size, 'a');
+                text[at] = static_cast<char>(c);
+                auto const first = belongs(c) ? text.npos : at;
+                BOOST_TEST_REQUIRE(http::find_not_text(text) == first);
+                BOOST_TEST_REQUIRE(http::find_not_text(text, at) == first);
+                BOOST_TEST_REQUIRE(http::find_not_text(text, at + 1) == text.npos);
+                text[0] = '\t';
+                BOOST_TEST_REQUIRE(http::find_not_text(text) == (at == 0 ? text.npos : first));
+            }
+    BOOST_TEST(http::find_not_text("") == std::string_view::npos);
+    BOOST_TEST(http::find_not_text(std::string(64, '\n'), std::string_view::npos) ==
+               std::string_view::npos);
+    BOOST_TEST(http::find_not_text("\t\t\t\t\t\t\t\t\x80\xff\x01\x7f") == 10u);
 }
 
 BOOST_AUTO_TEST_CASE(are_removed_at_both_ends_if_they_are_blank) {
