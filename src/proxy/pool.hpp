@@ -39,6 +39,8 @@ public:
         free_.reserve(kept);
     }
 
+    /// The number of objects that are in use.
+    [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
     /// Whether more than `kept` objects are in use.
     [[nodiscard]] bool crowded() const noexcept { return in_use_ > kept; }
 

@@ -10,7 +10,7 @@ namespace proxy {
 
 namespace {
 
-constexpr http::fault ended{0, "the connection ended"};
+constexpr http::fault connection_ended{0, "the connection ended"};
 
 }  // namespace
 
@@ -37,7 +37,7 @@ net::task<http::fault> receive_head(side from, head_search& head, net::clock::du
         if (ec) {
             if (client.expired(net::direction::reading) && !in.empty())
                 co_return http::fault{408, "timed out waiting for the header"};
-            co_return ended;
+            co_return connection_ended;
         }
         in.commit(n);
         auto const wrong = head.look(in);

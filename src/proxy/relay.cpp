@@ -143,8 +143,8 @@ net::task<> relay::ask() {
     if (upload_ == upload_state::sent) {
         // Other work comes first: an immediate read would be a system call without a result. A relay that is cancelled
         // meanwhile is over.
-        auto const here = co_await asio::this_coro::executor;
-        co_await asio::post(here, asio::deferred);
+        if (shared_.spaces.busy())
+            co_await asio::post(upstream_->get_executor(), asio::deferred);
         if (!over())
             co_await download();
     } else {

@@ -99,8 +99,9 @@ private:
     net::task<std::size_t> take_down(std::size_t most);
     net::task<> switch_protocols();
     void free_seats() noexcept;
-    /// Receives the next part, within the time limit of the upstream, and until `end` if it is set.
-    net::task<net::error_code> receive_answer(std::optional<net::clock::time_point> end = {});
+    [[nodiscard]] net::clock::duration time_to_receive(
+        std::optional<net::clock::time_point> end = {}) const;
+    void take_in(std::size_t received) noexcept;
     net::task<net::error_code> send_to_client(http::gather const& out);
 
     shared const& shared_;

@@ -61,7 +61,10 @@ net::task<bool> relay::read_answer_head() {
         }
         if (!end && !back.empty())
             end = net::clock::now() + limits_.upstream;
-        if (auto const ec = co_await receive_answer(end)) {
+        net::time_limit const limit(*upstream_, net::direction::reading, time_to_receive(end));
+        auto const [ec, n] = co_await upstream_->receive(back.room());
+        take_in(n);
+        if (ec) {
             bool const late = upstream_->expired(net::direction::reading) ||
                               upstream_->expired(net::direction::writing);
             route_.to->report(*server_, ec);  // such as: the server demands a certificate
@@ -144,9 +147,11 @@ net::task<bool> relay::send_answer() {
             co_return true;
         if (!x_.back.empty())
             continue;
-        ec = co_await receive_answer();
-        if (ec) {
-            if (ec == asio::error::eof)
+        net::time_limit const limit(*upstream_, net::direction::reading, time_to_receive());
+        auto const [stopped, n] = co_await upstream_->receive(x_.back.room());
+        take_in(n);
+        if (stopped) {
+            if (stopped == asio::error::eof)
                 body.end_of_input();
             if (!body.done()) {
                 fail(failure::cut_off);
@@ -207,18 +212,19 @@ void relay::free_seats() noexcept {
     route_.entrance.free_seats(entered_);
 }
 
-net::task<net::error_code> relay::receive_answer(std::optional<net::clock::time_point> end) {
+// The time limit of the upstream for the next part of its response, until `end` if it is set.
+net::clock::duration relay::time_to_receive(std::optional<net::clock::time_point> end) const {
+    if (up_ && up_->waits())  // see `take_up`
+        return no_time_limit;
     // A slow client must not use up the time of the upstream.
     auto const longer = x_.request.body.done() ? net::clock::duration::zero() : limits_.body;
-    auto const rest = end ? *end - net::clock::now() : limits_.upstream;
-    bool const counts = !up_ || !up_->waits();  // see `take_up`
-    net::time_limit const limit(
-        *upstream_, net::direction::reading, counts ? rest + longer : no_time_limit);
-    auto const [ec, n] = co_await upstream_->receive(x_.back.room());
-    x_.back.commit(n);
-    if (n > 0 && reached_ < progress::heard)
+    return longer + (end ? *end - net::clock::now() : limits_.upstream);
+}
+
+void relay::take_in(std::size_t received) noexcept {
+    x_.back.commit(received);
+    if (received > 0 && reached_ < progress::heard)
         reached_ = progress::heard;
-    co_return ec;
 }
 
 net::task<net::error_code> relay::send_to_client(http::gather const& out) {

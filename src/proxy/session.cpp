@@ -169,7 +169,8 @@ net::task<session::soon> session::what_comes_soon(http::buffer& in) {
     if (draining() || shared_.spaces.crowded())
         co_return soon::nothing;
     // Other work comes first: an immediate read would be a system call without a result.
-    co_await asio::post(shared_.context, asio::deferred);
+    if (shared_.spaces.busy())
+        co_await asio::post(shared_.context, asio::deferred);
     if (draining())
         co_return soon::nothing;
     net::time_limit const limit(client_, net::direction::reading, net::watchdog::round);

@@ -68,6 +68,8 @@ public:
     }
     /// Whether more are in use than the pool keeps, so that a waiting connection should return its own.
     [[nodiscard]] bool crowded() const noexcept { return all_.crowded(); }
+    /// Whether several connections of the thread have a request, or had one just now.
+    [[nodiscard]] bool busy() const noexcept { return all_.in_use() > 1; }
     /// Stops the freeing of unused memory: the thread is about to end.
     void stop();
 

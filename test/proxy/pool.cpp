@@ -142,6 +142,17 @@ BOOST_AUTO_TEST_CASE(need_no_timer_while_they_are_in_use) {
     BOOST_TEST(!some.is_tidying());
 }
 
+BOOST_AUTO_TEST_CASE(are_of_a_busy_thread_if_several_are_in_use) {
+    some_workspaces some;
+    auto const mine = some.all.take();
+    BOOST_TEST(!some.all.busy());
+    {
+        auto const other = some.all.take();
+        BOOST_TEST(some.all.busy());
+    }
+    BOOST_TEST(!some.all.busy());
+}
+
 BOOST_AUTO_TEST_CASE(do_not_delay_the_end_of_the_thread) {
     some_workspaces some;
     auto taken = some.all.take();
