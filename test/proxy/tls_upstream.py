@@ -295,20 +295,26 @@ class Sessions(TlsTest):
     def test_bytes_behind_a_response_are_not_the_next_response(self):
         proxy = self.start_shop(top="threads = 1\n" + SLOW)
         evil = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+        sent = threading.Event()
 
         def answer_twice(sock, request, reader):
             sock.sendall(evil.replace(b"evil", b"good") + evil)
+            sent.set()
             return True
 
         def answer_in_two_records(sock, request, reader):
             sock.sendall(evil.replace(b"evil", b"good"))
             sock.sendall(evil)
+            sent.set()
             return True
 
         for script in (answer_twice, answer_in_two_records):
             self.upstream.script["/twice"] = script
             for pause in (0, 0.2):
+                sent.clear()
                 self.assertEqual(self.ask(proxy, "/twice").body, b"good")
+                # A response that arrives behind the next request would be taken for its response.
+                self.assertTrue(sent.wait(PATIENCE))
                 time.sleep(pause)
                 self.assertEqual(self.ask(proxy).body, b"hello\n")
 
