@@ -9,7 +9,7 @@ std::size_t find_not_text(std::string_view text, std::size_t from) noexcept {
     using word = std::uint64_t;
     constexpr word each = 0x0101010101010101;
     constexpr word high = each * 0x80;
-    // Skips words without a control character. A tab ends this search, too.
+    // Words without a control character are skipped. A word with a tab is read character by character.
     for (; from < text.size() && text.size() - from >= sizeof(word); from += sizeof(word)) {
         word w;
         std::memcpy(&w, text.data() + from, sizeof(word));
