@@ -1,10 +1,13 @@
 #include "support/cut.hpp"
 
+#include <boost/test/tree/observer.hpp>
 #include <boost/test/tree/traverse.hpp>
 #include <boost/test/tree/visitor.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +18,31 @@ namespace ut = boost::unit_test;
 
 constexpr int most_cuts = 300;
 
+// Counts the handlers that each test calls.
+class counts_handlers : public ut::test_observer {
+public:
+    /// The number of handlers of a test that ran, or else a number above that of any test.
+    [[nodiscard]] int of(ut::test_case const& test) const {
+        auto const found = calls_.find(test.p_id);
+        return found == calls_.end() ? std::numeric_limits<int>::max() : found->second;
+    }
+
+private:
+    void test_unit_start(ut::test_unit const&) override { support::cuts::called = 0; }
+    void test_unit_finish(ut::test_unit const& test, unsigned long) override {
+        calls_.emplace(test.p_id, support::cuts::called);
+    }
+
+    std::map<ut::test_unit_id, int> calls_;
+};
+
+counts_handlers handlers;
+
+// After its last handler the whole test would run once more.
 void run_with_cuts(ut::test_case const& test) {
     bool was_cut = !test.has_label("whole");
-    for (int n = 1; was_cut && n <= most_cuts; ++n) {
+    auto const cuts = std::min(most_cuts, handlers.of(test));
+    for (int n = 1; was_cut && n <= cuts; ++n) {
         support::cuts::left = n;
         try {
             test.p_test_func.get()();
@@ -54,6 +79,7 @@ std::vector<ut::test_case*> only(std::string const& file, std::vector<ut::test_c
 bool set_up() {
     auto& all = ut::framework::master_test_suite();
     all.p_name.value = "weir";
+    ut::framework::register_observer(handlers);
     collects_cases found;
     ut::traverse_test_tree(all, found, true);
     if (all.argc == 2)

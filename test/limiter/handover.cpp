@@ -140,7 +140,9 @@ BOOST_FIXTURE_TEST_CASE(keeps_the_order_of_handlers_on_both_contexts, two_contex
     BOOST_TEST(cafe.stats().waiting == 0U);
 }
 
-BOOST_FIXTURE_TEST_CASE(of_a_great_many_leaves_the_rest_to_the_actor, two_contexts) {
+// Whole, because 300 cuts of 3000 guests would take as long as all other tests of limiters.
+BOOST_FIXTURE_TEST_CASE(of_a_great_many_leaves_the_rest_to_the_actor, two_contexts,
+                        *boost::unit_test::label("whole")) {
     seats cafe{ctx, {.seats = 3000}, {.max_waiting = 3000}};
     auto all = cafe.try_enter(3000);
     std::vector<visit> guests(3000);

@@ -183,8 +183,16 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
         auto curve = curve_of(options);
         auto policy = begun<Policy>(options, noon);
         support::guava_limiter truth(curve);
+        // The price of a permit if `more` than the definition's permits are saved.
+        auto const price = [&](real more = 0) {
+            auto const saved = std::min(truth.saved() + more, curve.max);
+            return std::max(curve.stable, curve.price(saved));
+        };
+        auto const error_of_a_request = [&] {
+            return 0.01L + 1e-3L * price() / curve.stable + 4e-16L * truth.saved() * price();
+        };
         // The largest difference of the two, in nanoseconds: from rounding of grants and of floats.
-        real slack = 1.01L;
+        real slack = 1 + error_of_a_request();
         auto now = noon;
         policy.take(1, now);
         truth.take(1, 0);
@@ -198,11 +206,10 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
             auto const t = to_real(now - noon);
             bool const idle = t > truth.free();
             truth.settle(t);
-            auto const price = std::max(curve.stable, curve.price(truth.saved()));
             // A request that comes earlier has saved more by that time, and pays for it.
             if (idle)
-                slack *= price / curve.stable;
-            slack += 0.01L + 1e-3L * price / curve.stable + 4e-16L * truth.saved() * price;
+                slack *= price(slack / curve.cooling) / curve.stable;
+            slack += error_of_a_request();
             if (changes && random.one_in(6)) {
                 auto const before = curve;
                 options = some_options<options_type>(random);
@@ -211,7 +218,7 @@ void compare(std::uint64_t first_seed, std::uint64_t count, bool changes) {
                 truth.configure(curve, options.carry_over, t);
                 // The value of a nanosecond's savings now.
                 slack *= std::max<real>(1, curve.stable / before.stable) *
-                         std::max<real>(1, curve.max / std::max<real>(before.max, 1e-9L)) *
+                         (before.max > 0 ? std::max<real>(1, curve.max / before.max) : 1) *
                          std::max<real>(1, curve.price(curve.max) / curve.stable);
                 slack += 0.01L * curve.price(curve.max) / curve.stable;
             } else {

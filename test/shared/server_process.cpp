@@ -58,6 +58,11 @@ server_process::~server_process() {
 
 void server_process::send(int signal) const {
     check(::kill(pid_, signal), "kill");
+    if (signal == SIGSTOP) {  // each of its threads has stopped
+        siginfo_t info{};
+        check(::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT),
+              "waitid");
+    }
 }
 
 void server_process::wait_for_end() {

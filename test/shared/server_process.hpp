@@ -20,7 +20,7 @@ public:
     /// Starts it, and returns when it has reported that it is ready.
     void start(std::vector<std::string> const& arguments, std::string_view ready);
     [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-    /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT.
+    /// Sends a signal: SIGKILL, SIGSTOP, SIGCONT. After SIGSTOP it returns when the process has stopped.
     void send(int signal) const;
     /// Waits for its end, after SIGKILL or SIGTERM.
     void wait_for_end();

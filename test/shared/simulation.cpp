@@ -2,6 +2,7 @@
 #include <weir/shared/memory_store.hpp>
 #include <weir/testing.hpp>
 
+#include "support/nightly.hpp"
 #include "support/random.hpp"
 #include "weir/agent/limit.hpp"
 
@@ -465,11 +466,13 @@ void check_a_log(random_source& random, weir::rate r, std::optional<duration> le
 BOOST_AUTO_TEST_SUITE(shared_simulation)
 
 BOOST_AUTO_TEST_CASE(permits_used_of_a_bucket_stay_within_the_bound) {
-    support::for_each_seed(1, 10'000, [](random_source& random) { check_a_bucket(random, {}); });
+    support::for_each_seed(1, support::is_nightly() ? 10'000 : 2'500, [](random_source& random) {
+        check_a_bucket(random, {});
+    });
 }
 
 BOOST_AUTO_TEST_CASE(permits_used_of_a_log_stay_within_the_limit_in_every_window) {
-    support::for_each_seed(1, 10'000, [](random_source& random) {
+    support::for_each_seed(1, support::is_nightly() ? 10'000 : 2'500, [](random_source& random) {
         auto const n = random.between(1, 6);
         check_a_log(random, {n, random.one_of<duration>({200ms, 1s})}, {});
     });
@@ -477,13 +480,13 @@ BOOST_AUTO_TEST_CASE(permits_used_of_a_log_stay_within_the_limit_in_every_window
 
 // The lease of the agents, their time limit and the time limit of the processes add up.
 BOOST_AUTO_TEST_CASE(permits_of_a_bucket_through_agents_stay_within_the_bound) {
-    support::for_each_seed(1, 4'000, [](random_source& random) {
+    support::for_each_seed(1, support::is_nightly() ? 4'000 : 1'000, [](random_source& random) {
         check_a_bucket(random, random.one_of<duration>({100ms, 1s, 10s}));
     });
 }
 
 BOOST_AUTO_TEST_CASE(permits_of_a_log_through_agents_stay_within_the_limit_in_every_window) {
-    support::for_each_seed(1, 10'000, [](random_source& random) {
+    support::for_each_seed(1, support::is_nightly() ? 10'000 : 2'500, [](random_source& random) {
         auto const n = random.between(20, 60);
         check_a_log(random, {n, 5s}, random.one_of<duration>({500ms, 1s}));
     });

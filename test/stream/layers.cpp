@@ -141,4 +141,35 @@ BOOST_AUTO_TEST_CASE(carries_websockets) {
     BOOST_TEST(!server.next_layer().next_layer().is_open());
 }
 
+BOOST_AUTO_TEST_CASE(carries_websockets_with_callbacks) {
+    both_ways test(burst);
+    auto [near, far] = connection(test.ctx);
+    websocket::stream<weir::throttled_stream<tcp::socket>> server(std::move(near));
+    websocket::stream<tcp::socket> client(std::move(far));
+    test.throttle(server.next_layer());
+    std::string const text(100'000, 't');
+    beast::flat_buffer asked;
+    beast::flat_buffer answered;
+    auto const ends = [&](error_code ec, std::size_t) {
+        BOOST_TEST(!ec);
+        --test.left;
+    };
+    server.async_accept([&](error_code accepted) {
+        BOOST_TEST(!accepted);
+        server.async_read(asked, [&](error_code ec, std::size_t) {
+            BOOST_TEST(!ec);
+            server.async_write(asked.data(), ends);
+        });
+    });
+    client.async_handshake("localhost", "/", [&](error_code connected) {
+        BOOST_TEST(!connected);
+        client.async_write(asio::buffer(text), [&](error_code ec, std::size_t) {
+            BOOST_TEST(!ec);
+            client.async_read(answered, ends);
+        });
+    });
+    BOOST_TEST(test.run() >= 0.167);
+    BOOST_TEST(answered.size() == text.size());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -16,6 +16,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/strand.hpp>
@@ -252,6 +253,54 @@ BOOST_AUTO_TEST_CASE(find_lines) {
     run_for(ctx, 10s);
     BOOST_TEST(a.n == 501U);
     BOOST_TEST(!a.ec);
+
+    a.from.next_layer().receive(std::string(200, 'y') + "\nrest");
+    got.erase(0, a.n);
+    std::size_t found = 0;
+    auto const coroutine = [&]() -> asio::awaitable<void> {
+        found = co_await asio::async_read_until(
+            a.from, asio::dynamic_buffer(got), '\n', asio::use_awaitable);
+    };
+    asio::co_spawn(ctx, coroutine, asio::detached);
+    run_for(ctx, 10s);
+    BOOST_TEST(found == 4 + 201U);
+}
+
+BOOST_AUTO_TEST_CASE(of_ten_thousand_idle_streams_hold_nothing) {
+    asio::io_context ctx;
+    token_bucket bytes(ctx, {.rate = {0, 1s}, .burst = 1'000});
+    weir::throttle const all(bytes);
+    std::deque<line> idle;
+    std::array<char, 100> room{};
+    for (int i = 0; i != 10'000; ++i) {
+        auto& one = idle.emplace_back(ctx);
+        one.from.throttle_reads(all);
+        one.from.async_read_some(asio::buffer(room), one.handler());
+    }
+    run_for(ctx, 1s);
+    BOOST_TEST(left(bytes) == 1'000);
+    BOOST_TEST(bytes.stats().waiting == 0U);
+    idle.back().from.next_layer().receive("hello");
+    run_for(ctx, 1s);
+    BOOST_TEST(idle.back().n == 5U);
+    BOOST_TEST(left(bytes) == 995);
+}
+
+BOOST_AUTO_TEST_CASE(have_any_rate) {
+    for (weir::amount const rate : {weir::amount(1), weir::amount(1'000'000'000'000'000)}) {
+        asio::io_context ctx;
+        token_bucket bytes(ctx, {.rate = {rate, 1s}, .burst = 1});
+        line a(ctx);
+        a.from.throttle_writes(weir::throttle(bytes));
+        std::string const text(10, 'x');
+        auto const began = clock::now();
+        asio::async_write(a.from, asio::buffer(text), a.handler());
+        while (a.calls == 0)
+            run_for(ctx, 1s);
+        BOOST_TEST(a.n == text.size());
+        BOOST_TEST((clock::now() - began >= (rate == 1 ? 9s : 0s)));
+        BOOST_TEST((clock::now() - began <= (rate == 1 ? 10s : 1s)));
+    }
 }
 
 // ---- Executors, allocators and tokens

@@ -18,6 +18,8 @@ struct cuts {
     static inline bool wanted = false;
     /// The number of handlers that may still be called; 0 for none, negative for any number.
     static inline int left = -1;
+    /// The number of handlers that were called.
+    static inline int called = 0;
 };
 
 /// A context that counts its handlers.
@@ -31,6 +33,7 @@ public:
         std::size_t handlers = 0;
         while (context_->poll_one() != 0) {
             ++handlers;
+            ++cuts::called;
             if (cuts::left > 0 && --cuts::left == 0)
                 throw cut();
         }

@@ -44,6 +44,8 @@ constexpr auto insert_default = "insert into events(name, what) values(?, ?)";
 constexpr auto insert_slowly =
     "insert into events(name, what, at) select ?, ?, sysdate(6) from (select sleep(0.03)) late";
 
+constexpr auto interval_of_the_killed = 3s;
+
 struct fixture : support::mysql_place {
     fixture() {
         session.query("create table if not exists events(id bigint auto_increment primary key, "
@@ -72,6 +74,11 @@ struct fixture : support::mysql_place {
     void hold_lock_of(std::string const& name) {
         session.query("start transaction");
         session.query("select at from weir_bucket where k = '" + name + "' for update");
+    }
+    // Whether the statement of a transaction sleeps. A connection sleeps, too, when it begins.
+    bool an_insertion_sleeps() {
+        return session.number("select count(*) from information_schema.processlist where "
+                              "state = 'User sleep' and info like 'insert %'") != 0;
     }
     // The shortest time between two of them, in microseconds.
     std::int64_t least_gap(std::string const& name) {
@@ -112,7 +119,7 @@ BOOST_AUTO_TEST_CASE(takes_too_long) {
     weir::mysql::options const where{
         .socket = worker::told("WEIR_SOCKET"), .user = "root", .database = "weir"};
     auto const store = std::make_shared<weir::mysql::store>(ctx, where);
-    weir::mysql::strict_interval rows(ctx, store, "killed", 1h);
+    weir::mysql::strict_interval rows(ctx, store, "killed", interval_of_the_killed);
     asio::co_spawn(ctx,
                    rows.insert_at_most(
                        "insert into events(name) select 'killed' from (select sleep(60)) late"),
@@ -229,16 +236,16 @@ BOOST_AUTO_TEST_CASE(turn_of_a_request_that_left_is_given_back) {
     BOOST_TEST(rows_of("left") == 1);
 }
 
+// Its turn is lost, which delays the next row by the interval.
 BOOST_AUTO_TEST_CASE(killed_process_leaves_nothing_and_blocks_no_other) {
     worker victim("mysql_strict_worker/takes_too_long",
                   worker::variables{{"WEIR_SOCKET", server().socket()}});
-    while (session.number("select count(*) from information_schema.processlist where "
-                          "state = 'User sleep'") == 0) {}
+    while (!an_insertion_sleeps()) {}
     victim.send(SIGKILL);
     BOOST_TEST(victim.numbers(true).empty());
     // The server does not detect its end at once.
     support::kill_others(session, "query", "state = 'User sleep'");
-    weir::mysql::strict_interval rows(ctx, store, "killed", 1h);
+    weir::mysql::strict_interval rows(ctx, store, "killed", interval_of_the_killed);
     BOOST_TEST((outcome(rows.insert_at_most("insert into events(name) values('killed')", 30s)) ==
                 nullptr));
     BOOST_TEST(rows_of("killed") == 1);
@@ -311,8 +318,7 @@ BOOST_AUTO_TEST_CASE(request_cancelled_in_its_transaction_leaves_nothing) {
                        "insert into events(name) select 'cancelled' from (select sleep(0.2)) late"),
                    asio::bind_cancellation_slot(signal.slot(), finished));
     ctx.restart();
-    while (session.number("select count(*) from information_schema.processlist where "
-                          "state = 'User sleep'") == 0)
+    while (!an_insertion_sleeps())
         ctx.poll_one();
     signal.emit(asio::cancellation_type::terminal);
     run();

@@ -2,6 +2,7 @@
 #include <weir/shared/seats.hpp>
 #include <weir/testing.hpp>
 
+#include "support/nightly.hpp"
 #include "support/random.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -399,7 +400,7 @@ BOOST_AUTO_TEST_CASE(seats_in_use_never_exceed_the_number_and_losses_are_reporte
     int worlds = 0;
     int granted = 0;
     int lost = 0;
-    support::for_each_seed(1, 1'500, [&](random_source& random) {
+    support::for_each_seed(1, support::is_nightly() ? 1'500 : 500, [&](random_source& random) {
         world w(random, some_options(random), some_hazards(random));
         w.run(100);
         w.end();
