@@ -66,7 +66,7 @@ public:
     }
     // Takes the grants of the limiters.
     chain_permit(std::span<detail::chain_entry> granted, std::size_t named,
-                 duration waited = {}) noexcept
+                 duration waited) noexcept
         : waited_(waited) {
         if constexpr (dynamic) {
             parts_.resize(named);
@@ -76,6 +76,18 @@ public:
             parts_[e.index] = std::move(e.granted);
     }
     explicit chain_permit(detail::chain_rejected const& rejected) noexcept : rejected_(rejected) {}
+    // Takes the decision of the limiters. Precondition: it took no permit by counting.
+    void adopt(detail::chain_answer const& decision,
+               std::span<detail::chain_entry> granted) noexcept {
+        if (decision.granted) {
+            for (auto& e : granted)
+                parts_[e.index] = std::move(e.granted);
+        } else {
+            rejected_ = decision.rejected;
+            if constexpr (dynamic)
+                parts_.clear();
+        }
+    }
 
     /// Moves the permits. The source is empty afterwards.
     chain_permit(chain_permit&&) noexcept = default;

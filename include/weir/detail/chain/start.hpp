@@ -58,16 +58,15 @@ chain_entries(Links&) -> chain_entries<entry_list<Links::most>>;
 template <class Links, class Decide>
 [[nodiscard]] typename Links::permit_type enter_now(Links& links, Decide decide,
                                                     error_code& ec) noexcept {
-    using result = typename Links::permit_type;
+    typename Links::permit_type permits(links.members());
     ec = {};
-    result granted(links.members());
-    if (!granted) {
+    if (!permits) {
         chain_entries asked(links);
         auto const answer = decide(asked.used());
         ec = answer.error;
-        granted = answer.granted ? result(asked.used(), asked.named()) : result(answer.rejected);
+        permits.adopt(answer, asked.used());
     }
-    return granted;
+    return permits;
 }
 
 /// A waiting chain of these links, with all data that it needs.
