@@ -34,12 +34,12 @@ using value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 /// permits were. Here the row and the grant are one transaction: it locks the row of the limiter, executes the
 /// statement, and then records the limiter's time. So any time that the statement takes from the server, by `now(6)`,
 /// `sysdate(6)` or a default, lies between the lock and the recorded time, and two such times are at least `every`
-/// apart. A process that dies before the commit leaves no trace.
+/// apart. A process that dies before the commit leaves nothing in the table.
 ///
 /// Turns: a request first books a turn, in a bucket with the name of the limiter and `:turns`, and begins its
 /// transaction when the turn comes. So waiting processes do not compete for the row. The turns are `every` and 2 ms
-/// apart. They only decide when a process begins: a lost turn delays the next row by `every`, as after the death of a
-/// process that waited for its turn.
+/// apart. They only decide when a process begins. A process that dies before its commit loses its turn, which delays
+/// the next row by at most the same time.
 ///
 /// Cost: six to eight statements per row, for any number of processes. The transaction takes five round trips, during
 /// which no other process can insert. So the rate is also bounded by the duration of a transaction. A process that is
