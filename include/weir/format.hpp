@@ -259,8 +259,11 @@ template <std::size_t N>
     return text + pause_text(s.paused_for);
 }
 [[nodiscard]] inline std::string text_of(keyed_stats const& s) {
-    return named(s.total.name, fmt::format("{}; {} {} in {} bytes", text_of(s.total, true), s.keys,
-                                           s.keys == 1 ? "key" : "keys", s.bytes));
+    auto text = fmt::format("{}; {} {} in {} bytes", text_of(s.total, true), s.keys,
+                            s.keys == 1 ? "key" : "keys", s.bytes);
+    if (s.evicted != 0)
+        text += fmt::format(", {} evicted", s.evicted);
+    return named(s.total.name, text);
 }
 
 template <class Key>

@@ -55,7 +55,7 @@
 
 namespace weir::inline v0_2 {
 
-/// The handling of a new key while the limiter has reached `max_keys` or `max_bytes` and can forget no key.
+/// The handling of a new key while the limiter has reached `max_keys` or `max_bytes` and can forget or evict no key.
 enum class when_no_place : std::uint8_t {
     reject,  ///< reject it with `errc::too_many_keys`
     share,  ///< all such keys share one state and one queue, with the same options, until a kept key is forgotten
@@ -72,7 +72,15 @@ struct keyed_options {
     /// The states of kept keys may grow beyond it, because each key is granted exactly what its rule allows.
     std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
 
-    /// The handling of a new key while the limiter has reached `max_keys` or `max_bytes` and can forget no key.
+    /// A key whose state will equal an unused key's state within this time may be evicted: a new key takes its place
+    /// while the limiter has reached `max_keys` or `max_bytes` and can forget no key. From 0, which evicts none, to 24 h.
+    ///
+    /// An evicted key that returns is a new key. So each eviction grants its key what the rule grants, at most, in this
+    /// time; a key with a held seat or a waiting request is never evicted. Against a client that invents keys: each of
+    /// these is used little, so they evict each other, and not the keys whose requests it rejects.
+    duration evict_within{};
+
+    /// The handling of a new key while the limiter has reached `max_keys` or `max_bytes` and can forget or evict no key.
     when_no_place no_place = when_no_place::reject;
 
     /// The number of shards, 1 to 1,024, rounded up to a power of two. It is reduced until each shard has at least 64
@@ -143,7 +151,7 @@ void check_not_watched(std::tuple<Options...> const& options) {
 /// so no call stops to clear the table. Other keys reuse the memory. If no entry becomes free, or memory is exhausted,
 /// `keyed_options::no_place` decides: the key is rejected with `errc::too_many_keys`, or shares one state with other
 /// keys. This is decided for each request when it is made, also for one of a chain: so with `when_no_place::share` none
-/// is rejected with `errc::too_many_keys`. No key is evicted.
+/// is rejected with `errc::too_many_keys`. No key is evicted, unless `keyed_options::evict_within` permits it.
 ///
 /// Statistics cover all keys together; `heaviest` lists the most frequent keys.
 ///
@@ -653,6 +661,7 @@ private:
 
     [[nodiscard]] keyed_stats complete(keyed_stats sum) const noexcept {
         sum.bytes = all().shards.bytes();
+        sum.evicted = all().shards.evicted();
         return sum;
     }
 
@@ -665,7 +674,7 @@ private:
                   ex,
                   std::make_shared<detail::keyed_bounds<hash_type>>(
                       hash_type(), hash_seed::random(), static_cast<std::size_t>(keys.max_keys),
-                      static_cast<std::size_t>(keys.max_bytes)),
+                      static_cast<std::size_t>(keys.max_bytes), keys.evict_within),
                   keys.shards, keys.no_place == when_no_place::share,
                   // Unused keys of all shards have the same state, so that a restored state can become like it.
                   [&, begin = clock_now()](auto const& bounds, bool all_share_one,

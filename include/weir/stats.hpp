@@ -192,12 +192,15 @@ struct keyed_stats {
     std::uint64_t keys = 0;
     /// Memory of the keys in bytes: of the table, and the heap memory of the states. Without texts and queues.
     std::uint64_t bytes = 0;
+    /// Keys whose place a new key took, as `keyed_options::evict_within` permits it.
+    std::uint64_t evicted = 0;
 
     /// Adds the counters and the state of other keys.
     keyed_stats& operator+=(keyed_stats const& other) noexcept {
         total += other.total;
         keys += other.keys;
         bytes += other.bytes;
+        evicted += other.evicted;
         return *this;
     }
 };

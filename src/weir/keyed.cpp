@@ -3,6 +3,7 @@
 #include "check_option.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -19,6 +20,8 @@ weir::keyed_options const& validated(keyed_options const& options) {
     check_option("keyed", "max_bytes",
                  static_cast<std::int64_t>(std::min(options.max_bytes, std::uint64_t{largest})),
                  std::int64_t{1}, largest);
+    check_duration("keyed", "evict_within", options.evict_within, duration::zero(),
+                   std::chrono::hours(24));
     check_option("keyed", "no_place", options.no_place, when_no_place::share);
     check_option("keyed", "shards", std::int64_t{options.shards}, std::int64_t{1},
                  std::int64_t{most_shards});

@@ -4,6 +4,7 @@
 #include <weir/policy/any.hpp>
 #include <weir/testing.hpp>
 
+#include "support/nightly.hpp"
 #include "support/random.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -440,7 +441,7 @@ private:
 template <class Policy>
 void compare() {
     std::uint64_t forgotten = 0;
-    support::for_each_seed(1, 100, [&](random_source& random) {
+    support::for_each_seed(1, support::is_nightly() ? 100 : 40, [&](random_source& random) {
         comparison<Policy> c(random, random.one_of({10, 300, 10'000}));
         c.play(1'000);
         forgotten += c.forgotten();

@@ -99,6 +99,10 @@ public:
     [[nodiscard]] std::size_t bytes() const noexcept {
         return bounds_->bytes.load(std::memory_order_relaxed);
     }
+    /// The number of keys whose place a new key took.
+    [[nodiscard]] std::uint64_t evicted() const noexcept {
+        return bounds_->evicted.load(std::memory_order_relaxed);
+    }
 
     void cancel() const noexcept {
         ++bounds_->cancels;

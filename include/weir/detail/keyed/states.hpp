@@ -32,16 +32,23 @@ struct keyed_lookup {
 template <class Hash>
 struct keyed_bounds {
     keyed_bounds(Hash h, hash_seed const& s, std::size_t most,
-                 std::size_t memory = std::numeric_limits<std::size_t>::max())
-        : hash_of(std::move(h)), seed(s), most_keys(most), most_bytes(memory) {}
+                 std::size_t memory = std::numeric_limits<std::size_t>::max(),
+                 duration evict = duration::zero())
+        : hash_of(std::move(h)),
+          seed(s),
+          most_keys(most),
+          most_bytes(memory),
+          evict_within(evict) {}
 
     Hash hash_of;
     hash_seed seed;
     std::size_t most_keys;
     std::size_t most_bytes;
+    duration evict_within;
     std::atomic<std::size_t> keys = 0;
     std::atomic<std::size_t> bytes = 0;      // of all tables, and the heap memory of all states
     std::atomic<std::uint64_t> cancels = 0;  // of all operations that wait in all parts
+    std::atomic<std::uint64_t> evicted = 0;  // keys
 
     template <class Like>
     [[nodiscard]] std::uint64_t hash(Like const& key) const noexcept {
@@ -68,7 +75,8 @@ template <limiting_rule Rule>
 /// A table of keys and their states. A key may have a `Line` instead, which then keeps its state.
 ///
 /// A key that is not in the table has the state of an unused key, which began with the limiter. A key can be
-/// forgotten when its state is equal to that state again; whenever a new key comes, a few keys are examined.
+/// forgotten when its state is equal to that state again; whenever a new key comes, a few keys are examined. If there is
+/// no place, a key whose state will be equal soon can be evicted.
 ///
 /// Each page has its own rule, so that the rule can be changed page by page.
 template <class Key, class Hash, limiting_rule Rule, class Line>
@@ -182,7 +190,7 @@ public:
     template <class Like>
     [[nodiscard]] spot insert(Like const& key, std::uint64_t hash, time_point now) noexcept {
         forget_some(now);
-        if (!claim_place(now))
+        if (!claim_place() && !make_place(now))
             return {};
         std::optional<handle> made;
         try {
@@ -295,17 +303,40 @@ private:
             f(static_cast<unsigned>(std::countr_zero(places)));
     }
 
-    [[nodiscard]] bool claim_place(time_point now) noexcept {
+    [[nodiscard]] bool claim_place() noexcept {
         auto& keys = bounds_->keys;
-        for (auto more = 2 * table_type::places / places_to_tidy;; --more) {
-            if (keys.fetch_add(1, std::memory_order_relaxed) < bounds_->most_keys &&
-                (!bounds_->is_out_of_memory() || table_.size() < table_type::places))
+        if (keys.fetch_add(1, std::memory_order_relaxed) < bounds_->most_keys &&
+            (!bounds_->is_out_of_memory() || table_.size() < table_type::places))
+            return true;
+        keys.fetch_sub(1, std::memory_order_relaxed);
+        return false;
+    }
+    [[nodiscard]] bool make_place(time_point now) noexcept {
+        if (frees_place(now))
+            return true;
+        // The keys that have the least time to go make way first.
+        for (auto const part : {64, 8, 1}) {
+            auto const early = bounds_->evict_within / part;
+            if (early == duration::zero())
+                continue;
+            auto const before = table_.size();
+            bool const done = frees_place(now + early);
+            bounds_->evicted.fetch_add(before - table_.size(), std::memory_order_relaxed);
+            if (done)
                 return true;
-            keys.fetch_sub(1, std::memory_order_relaxed);
-            if (more == 0 || table_.size() == 0)
-                return false;
-            forget_some(now);
         }
+        return false;
+    }
+    // Forgets keys that are like unused ones at that time, until there is a place. It examines two pages at most.
+    [[nodiscard]] bool frees_place(time_point at) noexcept {
+        for (auto more = 2 * table_type::places / places_to_tidy; more != 0; --more) {
+            if (table_.size() == 0)
+                return false;
+            forget_some(at);
+            if (claim_place())
+                return true;
+        }
+        return false;
     }
     void forget_some(time_point now) noexcept {
         page& p = table_.page_of(hand_);
