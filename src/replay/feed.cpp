@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <memory>
 #include <numeric>
@@ -72,12 +71,6 @@ public:
         }
     }
 
-    void look_at(std::string const& line, std::array<bool, logs::most_keys>& found) {
-        if (reader_->read(line, entry_))
-            for (std::size_t k = 0; k != found.size(); ++k)
-                found[k] = found[k] || (!entry_.keys[k].empty() && entry_.keys[k] != "-");
-    }
-
     // Advances to the next readable line; false at the end of the log.
     bool next() {
         while (lines_.next(line_)) {
@@ -141,9 +134,14 @@ bool log_set::says_held() const noexcept {
 }
 
 reading log_set::feed(simulation& e) {
-    note_missing(e.sources());
+    auto const& wanted = e.sources();
+    std::vector<std::size_t> missing;  // keys that no line had yet
+    for (std::size_t k = 0; k != wanted.size(); ++k)
+        if (wanted[k].may_be_missing)
+            missing.push_back(k);
     std::vector<file*> going;
     for (auto const& f : files_) {
+        f->find(wanted);
         if (f->next())
             going.push_back(f.get());
     }
@@ -155,6 +153,9 @@ reading log_set::feed(simulation& e) {
     std::ranges::make_heap(going, is_later);
     for (auto until_look = lines_between_looks; !going.empty();) {
         auto& f = *going.front();
+        std::erase_if(missing, [&keys = f.entry().keys](std::size_t k) {
+            return !keys[k].empty() && keys[k] != "-";
+        });
         if (!e.add(f.entry()))
             f.leave_out("out of order by more than --slack");
         if (going.size() > 1)
@@ -175,6 +176,8 @@ reading log_set::feed(simulation& e) {
             watch_.progress(reading_);
         }
     }
+    for (auto const k : missing)
+        reading_.missing.push_back(wanted[k]);
     reading_.broken_off = watch_.stop && *watch_.stop;
     if (!reading_.broken_off)
         check();
@@ -182,26 +185,17 @@ reading log_set::feed(simulation& e) {
     return reading_;
 }
 
-// Records the keys that the first lines do not have.
-void log_set::note_missing(std::vector<logs::key_source> const& wanted) {
-    std::array<bool, logs::most_keys> found{};
-    for (auto const& f : files_) {
-        f->find(wanted);
-        for (auto const& line : f->lines().first_lines(lines_of_a_look))
-            f->look_at(line, found);
-    }
-    for (std::size_t k = 0; k != wanted.size(); ++k)
-        if (wanted[k].may_be_missing && !found[k])
-            reading_.missing.push_back(wanted[k]);
-}
-
 void log_set::check() const {
     auto const& r = reading_;
     if (r.lines == 0)
         throw logs::input_error(fmt::format("{}: the log has no lines", r.files.front().name));
     if (r.invalid + r.connections != 0 && r.lines == r.unreadable + r.invalid + r.connections)
-        throw logs::input_error(
-            fmt::format("{}: the log has no valid request", r.files.front().name));
+        throw logs::input_error(fmt::format(
+            "{}: the log has no valid request{}", r.files.front().name,
+            r.connections == 0 ? ""
+                               : fmt::format("; {} lines are connections of other protocols, which "
+                                             "have no requests",
+                                             r.connections)));
     auto const part = static_cast<double>(r.unreadable) / static_cast<double>(r.lines);
     if (r.lines != r.unreadable && part <= options_.most_unreadable)
         return;

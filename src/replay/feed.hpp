@@ -79,7 +79,6 @@ public:
 private:
     class file;
 
-    void note_missing(std::vector<logs::key_source> const& wanted);
     void check() const;
 
     logs_options options_;

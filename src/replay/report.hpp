@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct report {
 [[nodiscard]] std::string to_json(report const& r);
 /// Formats the report as one HTML page, which loads nothing else.
 [[nodiscard]] std::string to_html(report const& r);
+/// Returns the beginning of this page, which is the same for each report.
+[[nodiscard]] std::string_view head_of_page() noexcept;
 
 /// Formats a number with separators: `1,234,567`.
 [[nodiscard]] std::string grouped(std::uint64_t n);

@@ -16,107 +16,6 @@
 namespace replay {
 namespace {
 
-// The page loads nothing, neither fonts nor scripts. Its Content-Security-Policy enforces this.
-constexpr std::string_view head =
-    R"html(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="color-scheme" content="light dark">
-<title>weir-replay</title>
-<style>
-:root {
-  color-scheme: light dark; --paper: #fff; --ink: #14181d; --soft: #525d69; --line: #dfe4e9;
-  --granted: #1d4f91; --rejected: #c2330f; --waiting: #5088d3;
-}
-@media screen and (prefers-color-scheme: dark) {
-  :root {
-    --paper: #0e1217; --ink: #e8ecf1; --soft: #a5afba; --line: #2a323b;
-    --granted: #8fbcf7; --rejected: #ff7f61; --waiting: #4c82cf;
-  }
-}
-* { box-sizing: border-box; }
-body {
-  font: 15px/1.45 system-ui, sans-serif; font-variant-numeric: tabular-nums; color: var(--ink); background: var(--paper);
-  max-width: 76rem; margin: 0 auto; padding: 1rem;
-}
-h1 { font-size: 1rem; color: var(--soft); font-weight: 400; margin: 0; }
-h2 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; }
-h3 { font-size: .95rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-p { margin: .3rem 0; max-width: 56rem; overflow-wrap: anywhere; }
-.difference { font-size: 1.3rem; line-height: 1.3; margin: .4rem 0; }
-.soft, figcaption, summary, small { color: var(--soft); }
-summary { cursor: pointer; }
-pre {
-  white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line); padding: .4rem .6rem; margin: .6rem 0;
-  font: .9em ui-monospace, monospace;
-}
-.sides { display: grid; gap: .4rem 1.6rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
-figure { margin: 0; min-width: 0; break-inside: avoid; }
-.key { display: inline-block; width: .8em; height: .8em; margin-right: .3em; print-color-adjust: exact; }
-.key + span { margin-right: 1em; }
-.key.hatch { background: repeating-linear-gradient(135deg, var(--rejected) 0 2.5px, var(--paper) 2.5px 4px); outline: 1px solid var(--rejected); }
-
-/* The texts of a plot are beside the SVG, so that they keep their size on a small screen. */
-.plot { margin-top: .7rem; display: grid; grid-template-columns: 4.2rem minmax(0, 1fr); }
-.plot svg { width: 100%; height: 150px; display: block; overflow: visible; }
-.y { display: flex; flex-direction: column; justify-content: space-between; height: 150px; text-align: right; padding-right: .5rem; }
-.y, .x { font-size: 13px; color: var(--soft); }
-.y span { line-height: 0; }
-.x { grid-column: 2; position: relative; height: 1.5rem; }
-.x span { position: absolute; transform: translateX(-50%); top: .2rem; white-space: nowrap; }
-svg * { vector-effect: non-scaling-stroke; print-color-adjust: exact; }
-.grid { stroke: var(--line); fill: none; }
-polygon.granted { fill: var(--granted); }
-polygon.rejected { fill: url(#hatch); }
-polygon.waiting { fill: var(--waiting); }
-#hatch rect { fill: var(--paper); }
-#hatch .stripe { fill: var(--rejected); }
-#patterns { position: absolute; width: 0; height: 0; }
-
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { padding: .15rem 0 .15rem 1.2rem; text-align: right; border-bottom: 1px solid var(--line); font-weight: 400; vertical-align: baseline; }
-thead th { color: var(--soft); overflow-wrap: anywhere; }
-th:first-child { text-align: left; padding-left: 0; }
-th.in1 { padding-left: 1.2rem; color: var(--soft); }
-th.in2 { padding-left: 2.4rem; color: var(--soft); }
-tr.main > * { font-weight: 600; }
-table.full { width: 100%; }
-table.full td, table.full thead th { white-space: nowrap; }
-table.full tbody th { overflow-wrap: anywhere; }
-td.bar { width: 40%; text-align: left; }
-.bar i { display: inline-block; height: .75em; background: var(--waiting); print-color-adjust: exact; }
-.bar i.rejected { background: var(--rejected); }
-small { font-size: 13px; }
-@media (max-width: 34rem) {
-  body { padding: .6rem; }
-  .difference { font-size: 1.15rem; }
-  th, td { padding-left: .5rem; font-size: 14px; }
-  th.in1 { padding-left: .6rem; }
-  th.in2 { padding-left: 1.2rem; }
-  td.bar { width: 22%; }
-}
-@media print {
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  .sides { grid-template-columns: 1fr 1fr; }
-  .plot svg, .y { height: 90px; }
-  .difference { font-size: 1.15rem; }
-  h2 { margin-top: .8rem; }
-  .numbers { display: none; }
-  h2 { break-after: avoid; }
-}
-</style>
-</head>
-<body>
-<svg id="patterns" aria-hidden="true"><defs>
-<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-<rect width="6" height="6"/><rect class="stripe" width="4" height="6"/></pattern>
-</defs></svg>
-)html";
-
 std::string plain(std::string_view text) {
     std::string out;
     for (char const c : text)
@@ -154,7 +53,7 @@ public:
     [[nodiscard]] std::string text() && { return std::move(out_); }
 
 private:
-    std::string out_{head};
+    std::string out_{head_of_page()};
 };
 
 // A row of numbers.
@@ -268,15 +167,15 @@ public:
         });
     }
     void add_texts(page& p) const {
-        p.raw("<div class=\"x\">");
+        p.raw("<svg class=\"x\">");
         for_each_tick([&](nanoseconds t, nanoseconds step) {
             auto const text = instant(t);  // YYYY-MM-DD HH:MM:SS
             auto const shown = step >= std::chrono::hours(24)    ? text.substr(0, 10)
                                : step >= std::chrono::minutes(1) ? text.substr(11, 5)
                                                                  : text.substr(11, 8);
-            p.add("<span style=\"left:{:.1f}%\">{}</span>", part(t) * 100, shown);
+            p.add("<text x=\"{:.1f}%\" y=\"1.2em\">{}</text>", part(t) * 100, shown);
         });
-        p.raw("</div>");
+        p.raw("</svg>");
     }
 
 private:
@@ -340,7 +239,8 @@ void plot(page& p, outcome const& o, time_axis const& axis, double most, std::st
     p.add("<figure><h3>{}</h3><div class=\"plot\"><div class=\"y\">", plain(o.name));
     for (double const part : {1.0, 0.5, 0.0})
         p.add("<span>{}</span>", short_number(most * part));
-    p.add("</div><svg viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" role=\"img\" "
+    p.add("</div><svg class=\"areas\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" "
+          "role=\"img\" "
           "aria-label=\"{}: {}\">",
           width, height, plain(o.name), in_words);
     for (double const part : {0.0, 0.5, 1.0})
@@ -359,10 +259,9 @@ void over_time(page& p, report const& r) {
     auto const all = [](point const& each) { return each.granted + each.rejected; };
     auto const most =
         most_of(r, [&](series const& of, point const& each) { return per_second(all(each), of); });
-    p.raw(
-        "<h2>Requests per second</h2>\n<p><span class=\"key\" style=\"background:var(--granted)\">"
-        "</span><span>granted</span><span class=\"key hatch\"></span><span>rejected</span></p>\n"
-        "<div class=\"sides\">\n");
+    p.raw("<h2>Requests per second</h2>\n<p><span class=\"key\"></span><span>granted</span>"
+          "<span class=\"key hatch\"></span><span>rejected</span></p>\n"
+          "<div class=\"sides\">\n");
     for (auto const& o : r.outcomes) {
         auto const& t = o.over_time;
         double highest = 0;
@@ -393,6 +292,13 @@ void over_time(page& p, report const& r) {
 }
 
 // ---- Waits and keys
+
+// A bar with the length `part`, from 0 to 1. The policy of the page forbids lengths in a style attribute.
+std::string bar(double part, std::string_view colour) {
+    return fmt::format(
+        "<svg aria-hidden=\"true\"><rect class=\"{}\" width=\"{:.1f}%\" height=\"100%\"/></svg>",
+        colour, 100 * part);
+}
 
 // The waits, in one range for each doubling.
 constexpr std::size_t ranges_of_doubling = 8;
@@ -432,10 +338,8 @@ void waits(page& p, report const& r) {
             auto const n = counts[static_cast<std::size_t>(i)];
             auto const end = weir::wait_histogram::end_of(
                 static_cast<std::size_t>(i) * ranges_of_doubling + ranges_of_doubling - 1);
-            p.add("<tr><th scope=\"row\">{}</th><td class=\"bar\"><i "
-                  "style=\"width:{:.1f}%\"></i></td>"
-                  "<td>{}</td></tr>\n",
-                  length(end), 100 * static_cast<double>(n) / static_cast<double>(most),
+            p.add("<tr><th scope=\"row\">{}</th><td class=\"bar\">{}</td><td>{}</td></tr>\n",
+                  length(end), bar(static_cast<double>(n) / static_cast<double>(most), "waiting"),
                   grouped(n));
         }
         p.raw("</tbody></table></figure>\n");
@@ -453,17 +357,16 @@ void keys(page& p, report const& r) {
             p.raw("<p class=\"soft\">No request was rejected.</p></figure>\n");
             continue;
         }
-        p.add("<table class=\"full\" id=\"keys-{}\">", id);
+        p.add("<table class=\"full keys\" id=\"keys-{}\">", id);
         head_row(p, {"key", "requests", "rejected", "share", ""});
         p.raw("<tbody>\n");
         for (auto const& k : o.top_rejected) {
             auto const share =
                 k.asked == 0 ? 0.0 : static_cast<double>(k.rejected) / static_cast<double>(k.asked);
-            p.add("<tr><th scope=\"row\">{} {}</th><td>{}</td><td>{}</td><td>{}</td><td "
-                  "class=\"bar\">"
-                  "<i class=\"rejected\" style=\"width:{:.1f}%\"></i></td></tr>\n",
+            p.add("<tr><th scope=\"row\">{} {}</th><td>{}</td><td>{}</td><td>{}</td>"
+                  "<td class=\"bar\">{}</td></tr>\n",
                   plain(k.what), plain(k.key), grouped(k.asked), grouped(k.rejected),
-                  plain(percent(share)), 100 * std::min(share, 1.0));
+                  plain(percent(share)), bar(std::min(share, 1.0), "rejected"));
         }
         p.raw("</tbody></table></figure>\n");
     }

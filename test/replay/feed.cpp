@@ -135,6 +135,10 @@ BOOST_FIXTURE_TEST_CASE(report_missing_fields, logs_here) {
     };
     BOOST_TEST(missing(line(0, "x")) == "header X-Other; ");
     BOOST_TEST(missing(line(0, "-") + line(1, "x")) == "header X-Other; ");
+    std::string late;
+    for (int i = 0; i != 3'000; ++i)
+        late += line(i, "-");
+    BOOST_TEST(missing(late + line(3'000, "x")) == "header X-Other; ");
     BOOST_TEST(missing(line(0, "-") + line(1, "-")) == "header User-Agent; header X-Other; ");
 }
 

@@ -76,7 +76,7 @@ class Inputs(ReplayTest):
         only = self.write([line.format(n, "tcp 0.0.0.0:3306", 200) for n in range(3)], "only")
         done = self.run_it(only, *LIMIT)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("has no valid request", done.stderr)
+        self.assertIn("has no valid request; 3 lines are connections of other protocols, which have no requests", done.stderr)
 
     def test_unreadable_lines_are_counted_and_shown(self):
         lines = random_lines(200)

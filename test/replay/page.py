@@ -7,12 +7,15 @@ import json
 import os
 import re
 import sys
+import tempfile
 
 from support import ReplayTest, main, random_lines, skip
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from browser import Browser, is_here
 
+# The marks of the page, and the property that has their colour.
+MARKS = {"polygon.granted, polygon.waiting, .bar rect": "fill", ".key:not(.hatch)": "backgroundColor", ".key.hatch": "outlineColor"}
 TABLE = "return [...document.getElementById(arguments[0]).rows].map(r => [...r.cells].map(c => c.textContent))"
 
 
@@ -21,6 +24,16 @@ def number(text):
 
 
 class Page(ReplayTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.browser = Browser(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        super().setUp()
+        self.browser.clear()
+
     def test_shows_the_numbers_of_json_and_loads_nothing(self):
         lines = random_lines(5000)
         lines[7] = lines[7].replace("10.0.0.", "<b>&amp;\xe4\"</b>" * 9)
@@ -31,10 +44,10 @@ class Page(ReplayTest):
         report = json.loads(done.stdout)
         self.assertEqual([o["rejected"] > 0 for o in report["outcomes"]], [True] * 3)
 
-        browser = Browser(self.folder)
-        self.addCleanup(browser.close)
+        browser = self.browser
         greedy = self.write(['<img src="http://127.0.0.1:9/a.png">'], "greedy.html")
         self.assertEqual(browser.open(greedy), ["file://" + greedy, "http://127.0.0.1:9/a.png"])
+        browser.clear()
         self.assertEqual(browser.open(self.page), ["file://" + self.page])
         self.assertEqual(browser.run("return document.getElementById('command').textContent"), report["command"])
         self.summary(browser, report)
@@ -45,8 +58,9 @@ class Page(ReplayTest):
                               browser.run(TABLE, f"keys-{i}")[1:]],
                              [[f"{k['of']} {k['key']}", k["requests"], k["rejected"], f"{100 * k['rejected'] / k['requests']:.2f} %"]
                               for k in o["top_rejected"]])
-        self.screen(browser)
+        browser.check_screens(self, MARKS, self.screen)
         self.assertEqual(browser.run("return performance.getEntriesByType('resource').length"), 0)
+        browser.check_policy(self)
         with open(self.page, encoding="utf-8") as file:
             text = file.read()
         self.assertNotRegex(html.unescape(text), r"(?i)https?:|url\((?!#)|<script|<link|\bsrc=|@import")
@@ -57,8 +71,7 @@ class Page(ReplayTest):
         done = self.run_it(self.write(lines), "--limit", "6/1s", "--versus", "9/1s", "--patience", "700ms", "--json", "--report", self.page)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         old, new = json.loads(done.stdout)["outcomes"]
-        browser = Browser(self.folder)
-        self.addCleanup(browser.close)
+        browser = self.browser
         browser.open(self.page)
         said = browser.run("return document.querySelector('.difference').textContent")
         self.assertEqual(said.split(".")[0], f"9/1s rejects {new['rejected']:,} instead of {old['rejected']:,} requests")
@@ -68,6 +81,7 @@ class Page(ReplayTest):
             difference = new[member] - old[member]
             self.assertEqual(table[name][3], f"{difference:+,}".replace("-", "\u2212").replace("+0", "0"), name)
         self.assertEqual(table["wait p99"][3], "")
+        self.assertEqual(browser.printed_pages(), 2)
 
     def summary(self, browser, report):
         table = {row[0].strip(): row[1:] for row in browser.run(TABLE, "summary")}
@@ -101,21 +115,13 @@ return [figure.querySelector('.y span').textContent, ...['granted', 'rejected'].
         self.assertEqual((immediately[0], number(immediately[2])), ("immediately", o["granted_immediately"]))
         self.assertEqual(sum(number(row[2]) for row in waited), o["waited"])
 
-    def screen(self, browser):
-        colours = set()
-        for width in (400, 1200):
-            for scheme in ("light", "dark"):
-                browser.screen(width, 900, scheme)
-                self.assertEqual(browser.run("return innerWidth"), width)
-                self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
-                # The texts of plots do not shrink with them, and the plots have one scale.
-                small = browser.run("return Math.min(...[...document.body.querySelectorAll('*')].filter(e => e.textContent.trim())"
-                                    ".map(e => parseFloat(getComputedStyle(e).fontSize)))")
-                self.assertGreaterEqual(small, 12)
-                scales = browser.run("return [...document.querySelectorAll('.sides')].map(s => [...s.querySelectorAll('.y')].map(y => y.textContent))")
-                self.assertTrue(all(len(set(one)) <= 1 for one in scales), scales)
-                colours.add(browser.run("return getComputedStyle(document.body).backgroundColor"))
-        self.assertEqual(len(colours), 2)
+    def screen(self, _):
+        # The texts of plots do not shrink with them, and the plots have one scale.
+        small = self.browser.run("return Math.min(...[...document.body.querySelectorAll('*')].filter(e => e.textContent.trim())"
+                                 ".map(e => parseFloat(getComputedStyle(e).fontSize)))")
+        self.assertGreaterEqual(small, 12)
+        scales = self.browser.run("return [...document.querySelectorAll('.sides')].map(s => [...s.querySelectorAll('.y')].map(y => y.textContent))")
+        self.assertTrue(all(len(set(one)) <= 1 for one in scales), scales)
 
 
 if __name__ == "__main__":
