@@ -52,6 +52,17 @@ void add_proxy(weir::metrics_writer& out, state const& s) {
     out.add(s.log_lines_dropped);
 }
 
+// Only of a proxy with a listener that expects the header.
+void add_introductions(weir::metrics_writer& out, state const& s) {
+    if (s.failed_introductions.empty())
+        return;
+    out.family("weir_proxy_headers_failed_total",
+               "Connections that ended for lack of the header of the PROXY protocol, by reason.",
+               metric::counter);
+    for (auto const& [name, n] : s.failed_introductions)
+        out.add(n, {{"reason", name}});
+}
+
 // Only of a proxy with TLS.
 void add_tls(weir::metrics_writer& out, state const& s) {
     if (s.certificates.empty())
@@ -100,6 +111,11 @@ void add_limits(weir::metrics_writer& out, state const& s) {
     add("weir_limit_memory_bytes", "Memory of the tracked keys.", &limit_state::memory);
     add("weir_limit_max_memory_bytes", "Memory from which on a limit tracks no new keys.",
         &limit_state::max_memory);
+    out.family("weir_limit_evicted_keys_total", "Keys whose place a new key took.",
+               metric::counter);
+    for (auto const& l : s.limits)
+        if (l.evicted)
+            out.add(*l.evicted, {{"limit", l.name}});
 }
 
 void add_bandwidths(weir::metrics_writer& out, state const& s) {
@@ -247,6 +263,7 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
 std::string to_metrics(state const& s) {
     weir::metrics_writer out;
     add_proxy(out, s);
+    add_introductions(out, s);
     add_tls(out, s);
     add_routes(out, s);
     add_limits(out, s);

@@ -36,11 +36,8 @@ constexpr std::string_view limits_path = "/limits/";
 constexpr std::string_view preview_path = "/preview";
 constexpr std::string_view undo_path = "/undo";
 
-// The page loads nothing from other sites, and no other site may show it in a frame.
-constexpr std::string_view page_fields =
-    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
-    "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'\r\n";
+// No other site may show the page in a frame. The page itself has the rest of its policy.
+constexpr std::string_view page_fields = "Content-Security-Policy: frame-ancestors 'none'\r\n";
 
 struct reply {
     unsigned status = 200;
@@ -129,6 +126,7 @@ struct site::core : std::enable_shared_from_this<core> {
     [[nodiscard]] state look();
     void tell_all();
     void take_in(net::arrival a);
+    void close_a_silent_one(boost::asio::ip::address const& peer);
     net::task<> serve(std::unique_ptr<visitor> v);
     net::task<http::fault> receive(visitor& v);
     net::task<> send(visitor& v, reply r);
@@ -260,15 +258,23 @@ void site::core::take_in(net::arrival a) {
     auto const peer = tcp ? tcp->address() : boost::asio::ip::address();
     auto v = std::make_unique<visitor>(
         shared_from_this(), std::move(a.admitted), std::move(a.socket), peer);
+    if (open >= most)
+        close_a_silent_one(peer);
     net::asio::co_spawn(context, serve(std::move(v)), net::asio::detached);
-    // The last connection is for a client that sends a request. A request that has arrived is about to be served.
-    if (open < most)
-        return;
-    auto const oldest =
-        std::ranges::find_if(silent, [](visitor* each) { return !each->connection.has_input(); });
-    if (oldest != silent.end()) {
-        (*oldest)->connection.close();
-        silent.erase(oldest);
+}
+
+// The last connection is for a client that sends a request. The oldest connection of the newest peer closes, or the
+// oldest of all if this peer has no other. So one peer with many connections cannot close the connections of others.
+void site::core::close_a_silent_one(boost::asio::ip::address const& peer) {
+    // A request that has arrived is about to be served.
+    auto const is_silent = [](visitor* v) { return !v->connection.has_input(); };
+    auto chosen =
+        std::ranges::find_if(silent, [&](visitor* v) { return v->peer == peer && is_silent(v); });
+    if (chosen == silent.end())
+        chosen = std::ranges::find_if(silent, is_silent);
+    if (chosen != silent.end()) {
+        (*chosen)->connection.close();
+        silent.erase(chosen);
     }
 }
 

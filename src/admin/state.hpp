@@ -68,10 +68,12 @@ struct limit_state : weir::limit_metrics {
     bool seats = false;  // it limits concurrent requests
     // The bounds of a limit with a key, and the memory of its keys in bytes, which a limit with a tree does not know.
     std::optional<std::uint64_t> max_keys;
+    std::string when_full;  // `share` or `reject`, for requests with further keys
     std::optional<std::uint64_t> memory;
     std::optional<std::uint64_t> max_memory;
-    bool writable = false;     // a request to the admin server may change its rule
-    bool previewable = false;  // it may preview another rule
+    std::optional<std::uint64_t> evicted;  // keys whose place a new key took
+    bool writable = false;                 // a request to the admin server may change its rule
+    bool previewable = false;              // it may preview another rule
 
     /// The last change of the rule by a request.
     struct change {
@@ -244,6 +246,8 @@ struct state {
     std::vector<std::pair<std::string_view, std::uint64_t>> requests;           // by result
     std::vector<std::pair<std::string_view, std::uint64_t>> handshakes;         // of TLS, by result
     std::vector<std::pair<std::string_view, std::uint64_t>> failed_handshakes;  // by reason
+    /// Connections without the header of the PROXY protocol, by reason; empty if no listener expects it.
+    std::vector<std::pair<std::string_view, std::uint64_t>> failed_introductions;
     std::vector<certificate_state> certificates;
     /// The responses that are not rejections of a limit, by class: 1xx and 2xx, 3xx, 4xx, 5xx and others.
     static constexpr std::size_t classes = 4;

@@ -68,11 +68,13 @@ void add(tool::json& out, limit_state const& l) {
     if (l.keys)
         out.member("keys", *l.keys);
     if (l.max_keys)
-        out.member("max_keys", *l.max_keys);
+        out.member("max_keys", *l.max_keys).member("when_full", l.when_full);
     else
         out.member("capacity", l.stats.capacity);
     if (l.memory && l.max_memory)
         out.member("memory", *l.memory).member("max_memory", *l.max_memory);
+    if (l.evicted)
+        out.member("evicted", *l.evicted);
     out.member("waited_total", tool::seconds(l.stats.waited_total))
         .member("waited_max", tool::seconds(l.stats.waited_max));
     out.name("waits").begin();
@@ -215,7 +217,11 @@ std::string to_json(state const& s) {
         .member("open", s.open_connections)
         .member("upgraded", s.open_tunnels)
         .member("total", s.connections)
-        .end();
+        .name("without_proxy_header")
+        .begin();
+    for (auto const& [name, n] : s.failed_introductions)
+        out.member(name, n);
+    out.end().end();
     out.name("requests").begin();
     for (auto const& [name, n] : s.requests)
         out.member(name, n);

@@ -128,6 +128,7 @@ void read_bandwidth(table_reader& t, limit& l) {
         {"cost", counts_requests},
         {"estimate", counts_requests},
         {"count", counts_requests},
+        {"evict_within", "further keys share one bandwidth"},
         {"when_full", "further keys share one bandwidth"},
         {"queue", "bytes wait as long as they must, in the order of their arrival"},
         {"priority", "bytes wait in the order of their arrival"},

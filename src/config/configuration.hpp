@@ -61,8 +61,8 @@ struct key_part {
         claim,  // the claim `name` of the JSON Web Token in Authorization; its signature is not verified
         segment,             // segment number `number` of the path, from 1
         client_certificate,  // the subject of the client's verified certificate
-        sni,  // the server name that the client asked for when it began the connection
-        shared,  // last in `otherwise`: requests without a value share one key, as they do without this kind
+        sni,     // the server name that the client asked for when it began the connection
+        shared,  // last in `otherwise`: requests without a value share one key
         reject,  // last in `otherwise`: requests without a value are rejected
     };
     kind what = kind::client;
@@ -232,7 +232,9 @@ struct limit {
     int v6_prefix = 64;
     std::int64_t max_keys = 100'000;
     std::int64_t max_memory = 1024 * 1024 * 1024;  // of all keys, in bytes
-    full_of_keys when_full = full_of_keys::share;  // for further keys
+    weir::duration
+        evict_within{};  // a further key takes the place of one that is like new within it
+    full_of_keys when_full = full_of_keys::share;  // for further keys, if no key makes place
     std::vector<std::pair<std::string, override_rule>>
         overrides;  // by key, or by network of clients
     std::vector<std::pair<std::string, config::bandwidth>>
@@ -254,6 +256,11 @@ struct limit {
     std::optional<weir::duration> timeout;  // for a reply from the store
     failure_mode on_failure = weir::fail_closed();
 };
+
+/// The handling of further keys by the limit. A tree has no such option: it rejects them.
+[[nodiscard]] inline full_of_keys when_full_of(limit const& l) {
+    return l.tree ? full_of_keys::reject : l.when_full;
+}
 
 /// The largest number of bytes that the keys of the limit take without `max_memory`: an estimate.
 [[nodiscard]] double most_memory(limit const& l);

@@ -37,6 +37,10 @@ public:
                                                  one.name, known()));
         }
     }
+    void refuse(std::string const& name, problem_list& problems, std::string_view why) const {
+        if (auto const found = given_.find(name); found != given_.end())
+            problems.add(found->second, fmt::format("{} `{}`: {}", what_, name, why));
+    }
     // `why` is the effect of a name without a use.
     void find_unused(problem_list& warnings, std::string_view why) const {
         std::set<std::string_view> used;
@@ -83,6 +87,7 @@ private:
     void read_check(table_reader& t, listener& l);
     void read_tls(table_reader& t, listener& l);
     void read_limits_of_listener(table_reader& t, listener& l);
+    void check_names_of_items();
     void check_handshake_limits();
     // Whether a listener names the limit, for its handshakes or for its bytes.
     [[nodiscard]] bool is_of_listener(std::string_view name) const;
@@ -96,6 +101,7 @@ private:
     void read_limit(table_reader& t);
     void read_limit_of_bytes(table_reader& t, limit l);
     void warn_of_memory(table_reader& t, limit const& l, std::string_view rule);
+    void warn_of_burst(table_reader& t, std::string_view whose, bandwidth const& b);
     void read_key(table_reader& t, limit& l);
     void read_overrides(table_reader& t, limit& l, bool has_kind);
     void read_byte_overrides(table_reader& t, limit& l);

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace config {
@@ -48,11 +49,29 @@ configuration file_reader::read() {
     upstreams_.check(problems_);
     stores_.check(problems_);
     limits_.check(problems_);
+    check_names_of_items();
     check_handshake_limits();
     find_settings_without_effect();
     complete();
     made_.warnings = std::move(warnings_).lines();
     return std::move(made_);
+}
+
+// The names of items in RateLimit fields that are not the names of limits.
+void file_reader::check_names_of_items() {
+    for (auto const& l : made_.limits)
+        if (auto const* const all = std::get_if<weir::all_options>(&l.rule.options))
+            for (std::size_t n = 2; n <= all->parts.size(); ++n)
+                limits_.refuse(fmt::format("{}#{}", l.name, n), problems_,
+                               fmt::format("part {} of the rule of `{}` has this name in "
+                                           "RateLimit-Policy; use another name",
+                                           n, l.name));
+    for (auto const& u : made_.upstreams)
+        if (auto const seats = seats_of(u))
+            limits_.refuse(seats->name, problems_,
+                           fmt::format("the seats of the servers of `{}` have this name in "
+                                       "RateLimit fields; use another name",
+                                       u.name));
 }
 
 void file_reader::find_settings_without_effect() {

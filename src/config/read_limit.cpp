@@ -97,6 +97,14 @@ private:
     different_clients different_;
 };
 
+// Whether the last value of a part names a user: users without a name are not one user.
+bool ends_in_a_user(key_part const& part) {
+    using kind = key_part::kind;
+    auto const last = (part.otherwise.empty() ? part : part.otherwise.back()).what;
+    return last == kind::header || last == kind::cookie || last == kind::query ||
+           last == kind::claim || last == kind::client_certificate;
+}
+
 bool has_max_hold(weir::limiter_config const& rule) {
     if (auto const* const all = std::get_if<weir::all_options>(&rule.options))
         return std::ranges::any_of(all->parts, has_max_hold);
@@ -154,6 +162,7 @@ void file_reader::read_limit_of_bytes(table_reader& t, limit l) {
     read_byte_overrides(t, l);
     t.get("dry_run", l.dry_run, flag());
     warn_of_memory(t, l, "bandwidth");
+    warn_of_burst(t, fmt::format("limit `{}`", l.name), *l.bandwidth);
     made_.bandwidths.push_back(std::move(l));
 }
 
@@ -167,6 +176,17 @@ void file_reader::warn_of_memory(table_reader& t, limit const& l, std::string_vi
                         static_cast<double>(l.max_memory) / 1e6));
 }
 
+// A timer is late by up to a millisecond, so the bytes of a shorter time are lost.
+void file_reader::warn_of_burst(table_reader& t, std::string_view whose, bandwidth const& b) {
+    for (auto const d : directions)
+        if (auto const& r = b.*d; r && r->burst < r->per_second / 1'000)
+            warnings_.add(
+                t.at("bandwidth"),
+                fmt::format("warning: {}: the burst of `{}` is less than the bytes of 1 ms: the "
+                            "bytes pass more slowly",
+                            whose, to_string(*r)));
+}
+
 void file_reader::read_key(table_reader& t, limit& l) {
     bool total = false;
     t.list("key", part_of_key(), [&](std::optional<key_part> found, position) {
@@ -175,6 +195,10 @@ void file_reader::read_key(table_reader& t, limit& l) {
         else
             total = true;
     });
+    if (!t.has("tree"))  // which has an entry for a missing value
+        for (auto& part : l.key)
+            if (ends_in_a_user(part))
+                part.otherwise.emplace_back();  // the client
     if (total && !l.key.empty())
         t.problem(t.at("key"), "`key` combines `total` with other parts; use `total` alone");
     if (!l.key.empty() && has_max_hold(l.rule))
@@ -188,8 +212,9 @@ void file_reader::read_key(table_reader& t, limit& l) {
     prefix("v6_prefix", l.v6_prefix, 64);
     t.get("max_keys", l.max_keys, number(1, 1'000'000'000));
     t.get("max_memory", l.max_memory, number(1'000'000, 1'000'000'000'000));
+    t.get("evict_within", l.evict_within, time(0s));
     t.get("when_full", l.when_full, what_further_keys_get());
-    for (char const* const key : {"max_keys", "max_memory", "when_full"})
+    for (char const* const key : {"max_keys", "max_memory", "evict_within", "when_full"})
         if (l.key.empty() && t.has(key))
             t.problem(t.at(key), fmt::format("`{}` requires a `key` other than `total`", key));
 }

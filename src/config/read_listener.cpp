@@ -50,6 +50,7 @@ void file_reader::read_listener(table_reader& t) {
     read_tls(t, l);
     t.table("tcp", [&](table_reader& of) {
         l.tcp = read_tcp(of, made_, upstreams_, limits_);
+        warn_of_burst(of, "`tcp`", l.tcp->bandwidth.value_or(bandwidth()));
         if (l.check)
             of.problem(of.at(), "`check` and `tcp` exclude each other");
     });

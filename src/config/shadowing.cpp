@@ -49,6 +49,28 @@ bool covers(std::vector<std::string> const& a, std::vector<std::string> const& b
            }));
 }
 
+// Whether a route for the clients `a` matches all clients of a route for `b`.
+bool covers(std::vector<tool::network> const& a, std::vector<tool::network> const& b) {
+    return a.empty() || (!b.empty() && std::ranges::all_of(b, [&](tool::network const& narrow) {
+               return std::ranges::any_of(a, [&](tool::network const& wide) {
+                   return wide.is_v4() == narrow.is_v4() && wide.prefix <= narrow.prefix &&
+                          wide.contains(narrow.address);
+               });
+           }));
+}
+
+// Whether a request with the header fields `b` has the header fields `a`.
+bool covers(std::vector<header_condition> const& a, std::vector<header_condition> const& b) {
+    return std::ranges::all_of(a, [&](header_condition const& wide) {
+        return std::ranges::any_of(b, [&](header_condition const& narrow) {
+            return http::iequals(wide.name, narrow.name) &&
+                   std::ranges::all_of(narrow.values, [&](std::string const& value) {
+                       return std::ranges::find(wide.values, value) != wide.values.end();
+                   });
+        });
+    });
+}
+
 }  // namespace
 
 std::optional<std::size_t> earlier_routes::shadow_of(route const& r) const {
@@ -60,9 +82,8 @@ std::optional<std::size_t> earlier_routes::shadow_of(route const& r) const {
             if (found == all_.end())
                 continue;
             for (auto const& one : found->second)
-                if (covers(one.methods, r.methods) &&
-                    (one.clients.empty() || one.clients == r.clients) &&
-                    (one.headers.empty() || one.headers == r.headers)) {
+                if (covers(one.methods, r.methods) && covers(one.clients, r.clients) &&
+                    covers(one.headers, r.headers)) {
                     first = std::min(first.value_or(one.number), one.number);
                     break;
                 }

@@ -46,6 +46,7 @@ void check_exclusions(table_reader& t) {
     exclude("rule", "the nodes of the tree are its rules");
     exclude("overrides", "name the keys as nodes of the tree");
     exclude("max_memory", "`max_keys` bounds the keys of a tree");
+    exclude("evict_within", "a tree evicts no key");
     exclude("when_full", "a tree rejects further keys");
     exclude("count", "a tree cannot give back exactly what a request did not use");
     exclude("store", "stores cannot count a tree");

@@ -302,6 +302,7 @@ void write(writer& w, limit const& l) {
     w.member("v6_prefix", l.v6_prefix, by_default.v6_prefix);
     w.member("max_keys", l.max_keys, by_default.max_keys);
     w.member("max_memory", l.max_memory, by_default.max_memory);
+    w.member("evict_within", l.evict_within, by_default.evict_within);
     w.member("when_full", l.when_full, by_default.when_full);
 
     if (!is_penalty(l.rule))

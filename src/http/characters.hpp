@@ -73,16 +73,7 @@ inline constexpr characters is_host([](char c) {
 }
 
 /// Compares without regard to case, as HTTP compares names and tokens (RFC 9110, 5.1).
-[[nodiscard]] constexpr bool iequals(std::string_view a, std::string_view b) noexcept {
-    if (a.size() != b.size())
-        return false;
-    // Names often have the same beginning, such as `X-Forwarded-`.
-    if (!a.empty() && to_lower(a.back()) != to_lower(b.back()))
-        return false;
-    return std::ranges::equal(a, b, [](char x, char y) {
-        return x == y || to_lower(x) == to_lower(y);
-    });
-}
+[[nodiscard]] bool iequals(std::string_view a, std::string_view b) noexcept;
 
 /// Removes leading and trailing blanks.
 [[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {

@@ -1,7 +1,5 @@
 #include "compose.hpp"
 
-#include "characters.hpp"
-
 #include <boost/beast/http/status.hpp>
 
 #include <array>

@@ -52,6 +52,12 @@ bool is_dots_with_parameters(std::string_view text) noexcept {
     return skip(text, ';');
 }
 
+// Some servers find `/admin` by the name `/admin.`. A name of dots alone is unchanged.
+std::string_view without_dots_at_end(std::string_view name) noexcept {
+    auto const last = name.find_last_not_of('.');
+    return last == name.npos ? name : name.substr(0, last + 1);
+}
+
 }  // namespace
 
 std::string percent_decoded(std::string_view text) {
@@ -104,7 +110,7 @@ std::string normal_path(std::string_view target) {
         if (name == "..")
             path.resize(path.empty() ? 0 : path.rfind('/'));
         else if (!name.empty() && name != ".")
-            path.append("/").append(name);
+            path.append("/").append(without_dots_at_end(name));
     }
     return path.empty() ? "/" : path;
 }

@@ -11,8 +11,8 @@ namespace http {
 [[nodiscard]] std::string percent_decoded(std::string_view text);
 
 /// The path of a target in origin form, as a server may interpret it: without the query, percent-decoded once, without
-/// the parameters of segments (`;x=1`), without empty segments, and with `.` and `..` resolved. It starts with a slash;
-/// `*` is unchanged.
+/// the parameters of segments (`;x=1`) and the dots at their ends, without empty segments, and with `.` and `..`
+/// resolved. It starts with a slash; `*` is unchanged.
 [[nodiscard]] std::string normal_path(std::string_view target);
 
 /// Whether servers interpret the target differently: it has a fragment (`#`), an encoded NUL (`%00`), or a segment `.` or
@@ -32,7 +32,7 @@ namespace http {
 void replace_prefix(std::string& out, std::string_view target, std::size_t count,
                     std::string_view prefix);
 
-/// Segment number `n` of a path, from 1; empty if it has fewer. of a path, from 1; empty if it has fewer.
+/// Segment number `n` of a path, from 1; empty if it has fewer.
 [[nodiscard]] std::string_view segment_of(std::string_view path, std::int64_t n);
 
 }  // namespace http

@@ -59,9 +59,9 @@ bool can_become(config::limit const& before, config::limit const& after) {
            after.tree.has_value() == before.tree.has_value() && after.key == before.key &&
            after.v4_prefix == before.v4_prefix && after.v6_prefix == before.v6_prefix &&
            after.max_keys == before.max_keys && after.max_memory == before.max_memory &&
-           after.when_full == before.when_full && after.priority == before.priority &&
-           after.weights == before.weights && after.store == before.store &&
-           after.shared_as == before.shared_as &&
+           after.evict_within == before.evict_within && after.when_full == before.when_full &&
+           after.priority == before.priority && after.weights == before.weights &&
+           after.store == before.store && after.shared_as == before.shared_as &&
            may_change_order(before.queue.order, after.queue.order);
 }
 

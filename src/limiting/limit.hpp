@@ -70,6 +70,7 @@ namespace limiting {
 struct tracked_keys {
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t evicted = 0;
 };
 
 /// The state of a limit that is saved under one name.
@@ -235,6 +236,7 @@ template <class World>
 [[nodiscard]] weir::keyed_options keyed_options_of(config::limit const& c) {
     return {.max_keys = static_cast<std::uint64_t>(c.max_keys),
             .max_bytes = static_cast<std::uint64_t>(c.max_memory),
+            .evict_within = c.evict_within,
             .no_place = c.when_full == config::full_of_keys::share ? weir::when_no_place::share
                                                                    : weir::when_no_place::reject,
             .shards = World::shards};
@@ -309,7 +311,8 @@ public:
         tracked_keys most;
         for (auto const& one : all()) {
             auto const now = one->limiter.stats();
-            most = {std::max(most.count, now.keys), std::max(most.bytes, now.bytes)};
+            most = {std::max(most.count, now.keys), std::max(most.bytes, now.bytes),
+                    most.evicted + now.evicted};
         }
         return most;
     }

@@ -18,6 +18,8 @@ public:
         std::size_t bytes = 0;
         error_code ec = {};
         stream_socket::wait_type next = stream_socket::wait_read;
+        bool is_costly =
+            false;  // the next call of `shake_hands` uses the private key, and need not wait for the socket
     };
 
     /// The result of the handshake. The texts live as long as the channel.

@@ -81,14 +81,22 @@ void connection::move_to(asio::io_context& context) {
     be_non_blocking();
 }
 
-task<error_code> connection::shake_hands() {
+task<error_code> connection::shake_hands(handshake_turns* turns) {
+    auto const go_on = [this] {
+        return socket_.is_open() ? channel_->shake_hands()
+                                 : channel::result{.ec = asio::error::bad_descriptor};
+    };
     for (;;) {
-        auto const [bytes, ec, next] =
-            socket_.is_open() ? channel_->shake_hands()
-                              : channel::result{.ec = asio::error::bad_descriptor};
-        if (ec != asio::error::would_block)
-            co_return ec;
-        auto const [stopped] = co_await socket_.async_wait(next, as_values);
+        auto r = go_on();
+        if (r.is_costly) {
+            if (!co_await turns->begin())
+                co_return asio::error::access_denied;
+            r = go_on();
+            co_await turns->end();
+        }
+        if (r.ec != asio::error::would_block)
+            co_return r.ec;
+        auto const [stopped] = co_await socket_.async_wait(r.next, as_values);
         if (stopped)
             co_return stopped;
     }
@@ -226,6 +234,7 @@ bool connection::end_output_now(error_code& ec) {
     }
     if (!ec)
         socket_.shutdown(stream_socket::shutdown_send, ec);
+    output_ended_ = !ec;
     return true;
 }
 

@@ -34,6 +34,18 @@ struct opening;
 
 enum class direction : std::uint8_t { reading, writing };
 
+/// Decides when the handshakes of clients use the private key, which takes most of their CPU time.
+class handshake_turns {
+public:
+    /// Completes when a handshake may use the key, with false if it may not.
+    [[nodiscard]] virtual task<bool> begin() = 0;
+    /// The handshake used the key, and sent its messages.
+    [[nodiscard]] virtual task<> end() = 0;
+
+protected:
+    ~handshake_turns() = default;
+};
+
 /// A non-blocking socket with time limits, which may be encrypted. Use it on the thread of its watchdog.
 class connection final : public watched {
 public:
@@ -41,11 +53,12 @@ public:
     ~connection();
 
     /// Encrypts the connection from here on with the channel that `make(int descriptor)` returns. Completes when both
-    /// sides agreed, or with an error. A time limit in the direction `reading` applies.
+    /// sides agreed, or with an error: `access_denied` if `turns` rejected it. A time limit in the direction `reading`
+    /// applies. `turns` is null if the channel has no costly part.
     template <class Make>
-    [[nodiscard]] task<error_code> encrypt(Make const& make) {
+    [[nodiscard]] task<error_code> encrypt(Make const& make, handshake_turns* turns = nullptr) {
         channel_ = make(socket_.native_handle());
-        return shake_hands();
+        return shake_hands(turns);
     }
     /// The connection is not encrypted from here on, for example because no handshake can succeed any more.
     void stop_encryption() noexcept { channel_.reset(); }
@@ -155,7 +168,8 @@ public:
         if (idle_)
             cancel();
     }
-    void abort() override { close(); }
+    // Without an end, the other side may have received only a part.
+    void abort_connection() override { output_ended_ ? close() : reset(); }
 
 private:
     friend class time_limit;
@@ -163,7 +177,7 @@ private:
 
     static constexpr std::size_t index(direction d) noexcept { return static_cast<std::size_t>(d); }
     void be_non_blocking();
-    task<error_code> shake_hands();
+    task<error_code> shake_hands(handshake_turns* turns);
     // Whether the channel can read without the socket.
     [[nodiscard]] bool has_input_for(stream_socket::wait_type what) const {
         return what == stream_socket::wait_read && !is_starved_ && holds_input();
@@ -206,6 +220,7 @@ private:
     stream_socket::wait_type to_read_ = stream_socket::wait_read;
     stream_socket::wait_type to_write_ = stream_socket::wait_write;
     bool is_starved_ = false;  // it read all that the socket had: its input is a part of a record
+    bool output_ended_ = false;
     std::array<clock::time_point, 2> deadline_{clock::time_point::max(), clock::time_point::max()};
     std::array<bool, 2> expired_{};
     opening const* opens_by_ = nullptr;

@@ -45,6 +45,8 @@ introduction parse_line(std::string_view bytes) {
     auto const family = next_word(line);
     if (family == "UNKNOWN")
         return found;
+    if (line.find('%') != line.npos)  // the zone of an address means nothing on another machine
+        return wrong;
     boost::system::error_code bad;
     auto const source = ip::make_address(std::string(next_word(line)), bad);
     if (bad)
@@ -101,18 +103,25 @@ introduction parse_block(std::string_view bytes) {
     return found;
 }
 
-// Both addresses in one family: IPv4 addresses beside IPv6 addresses are mapped.
+// Both addresses in one family: IPv4 addresses beside IPv6 addresses are mapped. A socket for both families also maps
+// them if both ends have one.
 ip::address_v6 as_v6(ip::address const& a) {
     return a.is_v6() ? a.to_v6() : ip::make_address_v6(ip::v4_mapped, a.to_v4());
+}
+std::optional<ip::address_v4> as_v4(ip::address const& a) {
+    if (a.is_v4())
+        return a.to_v4();
+    return a.to_v6().is_v4_mapped() ? std::optional(ip::make_address_v4(ip::v4_mapped, a.to_v6()))
+                                    : std::nullopt;
 }
 
 std::string make_line(std::optional<connection_ends> const& ends) {
     if (!ends)
         return "PROXY UNKNOWN\r\n";
     auto const& [client, target] = *ends;
-    bool const is_v4 = client.address().is_v4() && target.address().is_v4();
+    bool const is_v4 = as_v4(client.address()) && as_v4(target.address());
     auto const text = [&](ip::address const& a) {
-        return is_v4 ? a.to_string() : as_v6(a).to_string();
+        return is_v4 ? as_v4(a)->to_string() : ip::address_v6(as_v6(a).to_bytes()).to_string();
     };
     std::string line(first_mark);
     line += is_v4 ? "TCP4 " : "TCP6 ";
@@ -147,8 +156,15 @@ std::string parts_of(introduced_tls const& t) {
     std::string all;
     add_part(all, part::alpn, t.protocol);
     add_part(all, part::authority, t.server_name);
-    // The client uses TLS. A verified certificate would make the last four bytes 0.
-    std::string tls{'\1', '\0', '\0', '\0', '\1'};
+    constexpr char uses_tls = 1, certificate_of_connection = 2, certificate_of_session = 4;
+    auto client = uses_tls;
+    if (t.verified != introduced_tls::certificate::none)
+        client |= certificate_of_session;
+    if (t.verified == introduced_tls::certificate::of_connection)
+        client |= certificate_of_connection;
+    // The last four bytes are 0 if a certificate was verified.
+    std::string tls{client, '\0', '\0', '\0',
+                    t.verified == introduced_tls::certificate::none ? '\1' : '\0'};
     add_part(tls, part::tls_version, t.version);
     add_part(tls, part::tls_cipher, t.cipher);
     add_part(all, part::tls, tls);
@@ -161,12 +177,12 @@ std::string make_block(origin what, std::optional<connection_ends> const& ends,
     char family = 0;
     if (ends) {
         auto const& [client, target] = *ends;
-        bool const is_v4 = client.address().is_v4() && target.address().is_v4();
+        bool const is_v4 = as_v4(client.address()) && as_v4(target.address());
         family = is_v4 ? 0x11 : 0x21;
         auto const add = [&body](auto const& bytes) { body.append(bytes.begin(), bytes.end()); };
         for (auto const* const end : {&client, &target}) {
             if (is_v4)
-                add(end->address().to_v4().to_bytes());
+                add(as_v4(end->address())->to_bytes());
             else
                 add(as_v6(end->address()).to_bytes());
         }

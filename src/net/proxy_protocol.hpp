@@ -33,10 +33,14 @@ struct introduction {
 
 /// The use of TLS by a client whose connection this program decrypts. Its texts are empty if they are unknown.
 struct introduced_tls {
+    /// A resumed session has the certificate of the connection that began it.
+    enum class certificate : std::uint8_t { none, of_session, of_connection };
+
     std::string_view version;
     std::string_view cipher;
     std::string_view server_name;
     std::string_view protocol;
+    certificate verified = certificate::none;
 };
 
 /// Formats such a header of version 1 or 2 for a connection from a client. Without `ends` it does not name the client.

@@ -26,8 +26,10 @@ public:
     /// Called before the thread ends: an object that only waits for work must stop.
     virtual void stop_if_idle() = 0;
 
-    /// Called when the time to stop is over: the object must stop immediately.
-    virtual void abort() = 0;
+    /// Called when the time to stop is over: the object must stop immediately, and may end its connections as it wants.
+    virtual void abort() {}
+    /// Called after `abort` of all objects: a connection that is still open must end.
+    virtual void abort_connection() {}
 
     /// Requests a call of `look` on the next round.
     void look_soon();
@@ -71,7 +73,11 @@ public:
 
     /// Calls the function of this name of each watched object.
     void stop_if_idle() { each(&watched::stop_if_idle); }
-    void abort() { each(&watched::abort); }
+    /// Stops all watched objects immediately.
+    void abort() {
+        each(&watched::abort);
+        each(&watched::abort_connection);
+    }
 
 private:
     friend class watched;

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
 #include <utility>
@@ -35,6 +34,13 @@ std::string seconds(net::clock::duration t) {
     return out;
 }
 
+// Writes 16 digits.
+void write_hexadecimal(std::uint64_t n, char* out) noexcept {
+    constexpr std::string_view digits = "0123456789abcdef";
+    for (int i = 15; i >= 0; --i, n >>= 4)
+        out[i] = digits[n & 15];
+}
+
 constexpr std::string_view request_id_field = "X-Request-Id";
 constexpr std::size_t longest_id = 128;
 
@@ -42,18 +48,13 @@ constexpr std::size_t longest_id = 128;
 
 request_ids::request_ids() {
     auto const random = weir::hash_seed::random();
-    process_ = random.a;
+    write_hexadecimal(random.a, text_.data());
     next_ = random.b;
 }
 
 void request_ids::make(std::string& out) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::array<char, 32> text;
-    auto next = text.begin();
-    for (auto const word : {process_, next_++})
-        for (int shift = 60; shift >= 0; shift -= 4)
-            *next++ = digits[word >> shift & 15];
-    out.assign(text.begin(), text.end());
+    write_hexadecimal(next_++, text_.data() + text_.size() / 2);
+    out.assign(text_.begin(), text_.end());
 }
 
 void take_request_id(http::request_head& request, std::string& id, request_ids& fresh) {
@@ -104,6 +105,8 @@ std::string json_of(log_line const& l) {
     text("upstream", l.upstream);
     text("limit", l.limit);
     text("request_id", l.id);
+    if (l.throttled)
+        out.name("throttled").raw(seconds(*l.throttled));
     if (auto const& how = l.encryption) {
         text("tls_version", how->version);
         text("tls_cipher", how->cipher);

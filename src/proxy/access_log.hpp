@@ -4,6 +4,7 @@
 #include "net/asio.hpp"
 #include "net/channel.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -20,7 +21,7 @@ public:
     void make(std::string& out);
 
 private:
-    std::uint64_t process_;
+    std::array<char, 32> text_;  // the first half identifies the process
     std::uint64_t next_;
 };
 
@@ -33,6 +34,7 @@ struct log_line {
     std::uint64_t bytes = 0;
     net::clock::duration took{};
     net::clock::duration waited{};
+    std::optional<net::clock::duration> throttled = {};  // empty without a bandwidth
     std::string_view upstream;  // the server that got the request; empty without one
     std::string_view limit;     // that rejected the request; empty without one
     std::string_view id;

@@ -80,6 +80,9 @@ public:
     /// Counts a handshake.
     void shakes_hands(handshake how) noexcept { ++counts_[how]; }
 
+    /// Counts a connection without the header of the PROXY protocol.
+    void lacks_introduction(introduction_failure why) noexcept { ++counts_[why]; }
+
     /// Called when the first bytes arrive: begins the exchange's record.
     void expects(exchange& x) const;
     /// Called when the head is complete: counts the request, gives it an id, which the upstream gets, too, and keeps

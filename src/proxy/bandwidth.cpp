@@ -184,12 +184,14 @@ net::task<> transfer::wait(share const& s) {
         turn_ = std::make_shared<turn<weir::permit>>(ex);
     turn_->came = false;
     waits_ = true;
+    auto const began = net::clock::now();
     s.of->limiter()->async_enter(anyone, s.at, weir::forever, on_turn<weir::permit>(turn_, ex));
     while (!turn_->came) {
         turn_->pause.expires_after(std::chrono::hours(1));  // the decision ends it
         co_await turn_->pause.async_wait(net::as_values);
     }
     waits_ = false;
+    waited_ += net::clock::now() - began;
 }
 
 void transfer::settle(std::size_t n) noexcept {
@@ -213,6 +215,15 @@ void transfer::stop() noexcept {
     stopped_ = true;
     if (waits_)
         turn_->cancel.emit(boost::asio::cancellation_type::terminal);
+}
+
+std::optional<net::clock::duration> waited_of(transfer const* up, transfer const* down) noexcept {
+    if (!up && !down)
+        return std::nullopt;
+    auto const of = [](transfer const* one) {
+        return one ? one->waited() : net::clock::duration::zero();
+    };
+    return of(up) + of(down);
 }
 
 }  // namespace proxy

@@ -147,6 +147,8 @@ public:
     void stop() noexcept;
     /// Whether it waits for permits.
     [[nodiscard]] bool waits() const noexcept { return waits_; }
+    /// The sum of its waits that have ended.
+    [[nodiscard]] net::clock::duration waited() const noexcept { return waited_; }
 
 private:
     struct share {
@@ -177,6 +179,11 @@ private:
     bool wants_ = false;
     bool waits_ = false;
     bool stopped_ = false;
+    net::clock::duration waited_{};
 };
+
+/// The waits of both directions; empty if neither has a limit.
+[[nodiscard]] std::optional<net::clock::duration> waited_of(transfer const* up,
+                                                            transfer const* down) noexcept;
 
 }  // namespace proxy

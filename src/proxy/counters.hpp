@@ -71,7 +71,41 @@ inline constexpr std::size_t handshakes = 13;
     return h == handshake::full || h == handshake::resumed;
 }
 
-struct counters {
+/// The reason why a connection lacks the header of the PROXY protocol with which it must begin.
+enum class introduction_failure : std::uint8_t {
+    none,
+    untrusted,     // the peer may not send it
+    invalid,       // the connection begins with something else
+    timeout,       // the peer was too slow
+    disconnected,  // the connection ended within the header
+};
+inline constexpr std::size_t introduction_failures = 5;
+
+/// A counter for each value of an enumeration with `size` values.
+template <class Enum, std::size_t size>
+class counters_by {
+public:
+    [[nodiscard]] counter& operator[](Enum which) noexcept {
+        return all_[static_cast<std::size_t>(which)];
+    }
+    [[nodiscard]] counter const& operator[](Enum which) const noexcept {
+        return all_[static_cast<std::size_t>(which)];
+    }
+
+private:
+    std::array<counter, size> all_;
+};
+
+struct counters : counters_by<ending, endings>,
+                  counters_by<handshake, handshakes>,
+                  counters_by<introduction_failure, introduction_failures> {
+    using counters_by<ending, endings>::operator[];
+    using counters_by<handshake, handshakes>::operator[];
+    using counters_by<introduction_failure, introduction_failures>::operator[];
+    [[nodiscard]] counter const& operator[](counter counters::* which) const noexcept {
+        return this->*which;
+    }
+
     counter connections;
     counter open;
     counter tunnels;   // open connections that switched to another protocol
@@ -79,8 +113,6 @@ struct counters {
     counter active;    // requests in progress, with upgraded connections
     counter waiting;   // of these, in the queues of limits
     counter troubles;  // rejections, and failures at upstreams
-    std::array<counter, endings> ended;
-    std::array<counter, handshakes> shaken;
 
     // Of responses: see `admin::state`.
     std::array<counter, admin::state::classes> responses;
@@ -92,19 +124,6 @@ struct counters {
     }
     void count_time(weir::duration took) noexcept {
         ++response_times[weir::wait_histogram::range_of(took)];
-    }
-
-    [[nodiscard]] counter& operator[](handshake how) noexcept {
-        return shaken[static_cast<std::size_t>(how)];
-    }
-    [[nodiscard]] counter const& operator[](handshake how) const noexcept {
-        return shaken[static_cast<std::size_t>(how)];
-    }
-    [[nodiscard]] counter& operator[](ending how) noexcept {
-        return ended[static_cast<std::size_t>(how)];
-    }
-    [[nodiscard]] counter const& operator[](ending how) const noexcept {
-        return ended[static_cast<std::size_t>(how)];
     }
 };
 

@@ -87,7 +87,7 @@ public:
     template <class F>
     void change_cost(entry& e, F to) const noexcept {
         for (std::size_t i = 0; i != e.permits.size(); ++i)
-            if (e.permits[i] && !all()[i]->has_seats())
+            if (e.permits[i])
                 base::correct(e.permits[i], to(e.at[i].cost));
     }
 

@@ -108,7 +108,7 @@ struct store_keys {
     }
     [[nodiscard]] std::optional<limiting::tracked_keys> keys() const {
         auto const now = limiter.stats();
-        return limiting::tracked_keys{now.keys, now.bytes};
+        return limiting::tracked_keys{now.keys, now.bytes, now.evicted};
     }
     [[nodiscard]] limiting::selection<world> selection(config::limit const& c) const {
         return {c, keys_of, nullptr, {}};
@@ -163,8 +163,12 @@ public:
         if (decided.ec != weir::errc::timed_out)
             co_return decided;
         auto const s = limiter().shared_stats();
-        bool const is_owed = s.failing != 0 || !Counted::is_limited(decided.permit, s, before);
-        if (s.mode == weir::shared_mode::store && is_owed)
+        using mode = weir::shared_mode;
+        bool const decides_here = s.mode == mode::open || s.mode == mode::local;
+        // The patience may end at the instant at which the outage begins.
+        bool const is_above = s.mode == mode::store && s.failing == 0 &&
+                              Counted::is_limited(decided.permit, s, before);
+        if (!decides_here && !is_above)
             decided.ec = weir::errc::unavailable;
         co_return decided;
     }

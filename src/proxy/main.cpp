@@ -10,6 +10,7 @@
 #include "net/resolve.hpp"
 #include "options.hpp"
 #include "server.hpp"
+#include "signals.hpp"
 #include "store.hpp"
 #include "tool/text.hpp"
 #include "tool/trouble.hpp"
@@ -313,6 +314,7 @@ int run(command const& asked) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    hold_signals();
     try {
         return run(parse_options(argc, argv));
     } catch (config::bad_configuration const& e) {

@@ -68,9 +68,11 @@ admin::limit_state state_of(limit const& l, bool writable) {
     if (auto const keys = l.keys()) {
         out.keys = keys->count;
         out.max_keys = static_cast<std::uint64_t>(c.max_keys);
+        out.when_full = to_string(config::when_full_of(c));
         if (!c.tree) {
             out.memory = keys->bytes;
             out.max_memory = static_cast<std::uint64_t>(c.max_memory);
+            out.evicted = keys->evicted;
         }
     }
     if (auto const e = l.store_stats())
@@ -137,6 +139,17 @@ void add_routes(admin::state& s, plan const& p) {
 
 }  // namespace
 
+std::vector<admin::bandwidth_state> bandwidths_of(plan const& p) {
+    std::vector<admin::bandwidth_state> all;
+    for (auto const& b : p.bandwidths) {
+        if (b.up)
+            all.push_back(state_of(*b.up, "up"));
+        if (b.down)
+            all.push_back(state_of(*b.down, "down"));
+    }
+    return all;
+}
+
 admin::state state_of(plan const& p) {
     admin::state s;
     s.version = WEIR_VERSION_STRING;
@@ -144,12 +157,7 @@ admin::state state_of(plan const& p) {
     s.writable = p.configuration.admin.write;
     for (auto const& l : p.limits)
         s.limits.push_back(state_of(*l, s.writable));
-    for (auto const& b : p.bandwidths) {
-        if (b.up)
-            s.bandwidths.push_back(state_of(*b.up, "up"));
-        if (b.down)
-            s.bandwidths.push_back(state_of(*b.down, "down"));
-    }
+    s.bandwidths = bandwidths_of(p);
     for (auto const& one : p.services)
         for (auto const& r : one.routes)
             s.tcp.push_back(one.state_of(r));

@@ -11,11 +11,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace proxy {
 
 /// The state and the counters of the limits and upstreams of a plan. Call it on the thread that configures.
 [[nodiscard]] admin::state state_of(plan const& p);
+/// The limits of bytes of a plan, one for each direction.
+[[nodiscard]] std::vector<admin::bandwidth_state> bandwidths_of(plan const& p);
 
 [[nodiscard]] admin::guard guard_of(config::admin_options const& a);
 

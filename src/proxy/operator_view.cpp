@@ -3,6 +3,7 @@
 #include "listeners.hpp"
 #include "observe.hpp"
 #include "preview.hpp"
+#include "tool/text.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
@@ -10,8 +11,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -26,6 +30,17 @@ std::string text_of(upstream_trouble const& t) {
     auto const server = t.server ? fmt::format("server {}: ", t.server->name()) : "";
     return fmt::format("weir-proxy: upstream {}: {}{}", t.of->configuration().name, server, t.why);
 }
+
+struct failed_introduction {
+    introduction_failure why;
+    std::string_view name;
+    std::string_view text;
+};
+constexpr std::array<failed_introduction, 4> failed_introductions{
+    {{introduction_failure::untrusted, "untrusted", "the peer is not in trusted of [clients]"},
+     {introduction_failure::invalid, "invalid", "it begins with something else"},
+     {introduction_failure::timeout, "timeout", "the peer was too slow"},
+     {introduction_failure::disconnected, "disconnected", "it ended within the header"}}};
 
 void report_one(std::string& out, limit const& l) {
     auto const s = l.stats();
@@ -61,6 +76,19 @@ void report_one(std::string& out, admin::tcp_state const& s) {
         fmt::format_to(std::back_inserter(out), ", {} {}", s.ended[i], s.results[i]);
     fmt::format_to(std::back_inserter(out), "; {} bytes up, {} bytes down\n", s.bytes_up,
                    s.bytes_down);
+}
+
+void report_one(std::string& out, admin::bandwidth_state const& s) {
+    fmt::format_to(std::back_inserter(out), "weir-proxy: {} {}: {} bytes", s.name, s.direction,
+                   s.bytes);
+    if (s.dry_run)
+        fmt::format_to(std::back_inserter(out), " ({} would have waited)", s.late);
+    else
+        fmt::format_to(std::back_inserter(out), ", which waited {:.3f} s; now {} waiting",
+                       tool::seconds(s.waited), s.waiting);
+    if (s.keys)
+        fmt::format_to(std::back_inserter(out), ", {} clients", *s.keys);
+    out += '\n';
 }
 
 }  // namespace
@@ -117,12 +145,25 @@ void operator_view::go_on() {
         if (ec)
             return;
         collect();
+        watch_introductions();
         watch_keys();
         tool::say(tool::level::warning, troubles_.look(steady_now()));
         if (site_)
             site_->go_on();
         go_on();
     });
+}
+
+// Reports the connections since the last call that lack the header of the PROXY protocol.
+void operator_view::watch_introductions() {
+    for (auto const& f : failed_introductions) {
+        auto const all = of_.threads.sum(f.why);
+        auto& told = told_introductions_[static_cast<std::size_t>(f.why)];
+        if (auto const fresh = all - std::exchange(told, all))
+            warn(fmt::format("weir-proxy: a connection lacks the header of the PROXY protocol: {}",
+                             f.text),
+                 fresh);
+    }
 }
 
 // Reports a limit that tracks almost all the keys that it may track, or whose keys take almost all of its memory: each
@@ -145,12 +186,13 @@ void operator_view::watch_keys() {
             tool::say(
                 tool::level::warning,
                 fmt::format(
-                    "weir-proxy: limit {}: {}; requests with further keys {}\n", l->name(),
+                    "weir-proxy: limit {}: {}; requests with further keys {}{}\n", l->name(),
                     keys > memory
                         ? fmt::format("{} of {} keys are in use", now.count, c.max_keys)
                         : fmt::format("its keys take {} of {} bytes", now.bytes, c.max_memory),
-                    c.when_full == config::full_of_keys::share ? "share one limiter"
-                                                               : "are rejected"));
+                    c.evict_within == weir::duration::zero() ? "" : "evict little used keys, or ",
+                    config::when_full_of(c) == config::full_of_keys::share ? "share one limiter"
+                                                                           : "are rejected"));
     }
 }
 
@@ -195,6 +237,10 @@ admin::state operator_view::look() const {
         {"no_certificate", shaken(handshake::no_certificate)},
         {"bad_certificate", shaken(handshake::bad_certificate)},
         {"other", shaken(handshake::other)}};
+    auto const begins_with_header = [](auto const& l) { return l.second.options.proxy_protocol; };
+    if (std::ranges::any_of(of_.plan->listeners, begins_with_header))
+        for (auto const& f : failed_introductions)
+            s.failed_introductions.emplace_back(f.name, all.sum(f.why));
     for (auto const& [listener, context] : of_.plan->certificates.all())
         for (auto const& one : context->certificates())
             s.certificates.push_back({listener, one.file, one.valid_until});
@@ -271,6 +317,8 @@ std::string operator_view::report() const {
             report_one(out, service.state_of(r));
     for (auto const& l : of_.plan->limits)
         report_one(out, *l);
+    for (auto const& b : bandwidths_of(*of_.plan))
+        report_one(out, b);
     for (auto const& u : of_.plan->upstreams)
         if (auto const seats = u->seats())
             report_one(out, *seats);

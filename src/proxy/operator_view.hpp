@@ -4,6 +4,7 @@
 
 #include "admin/site.hpp"
 #include "config/configuration.hpp"
+#include "counters.hpp"
 #include "net/asio.hpp"
 #include "net/listener.hpp"
 #include "net/watchdog.hpp"
@@ -13,6 +14,7 @@
 #include "tool/log_file.hpp"
 #include "tool/trouble.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -67,6 +69,7 @@ private:
     [[nodiscard]] net::task<admin::answer> preview(std::string name, std::string rule);
     void go_on();
     void collect();
+    void watch_introductions();
     void watch_keys();
 
     asio::io_context& context_;
@@ -76,6 +79,7 @@ private:
     tool::troubles troubles_;
     previewer previews_;
     std::optional<admin::site> site_;
+    std::array<std::uint64_t, introduction_failures> told_introductions_{};
     std::set<std::uint64_t> full_of_keys_;  // limits, by id
     std::chrono::system_clock::time_point const started_ = std::chrono::system_clock::now();
 };

@@ -374,10 +374,13 @@ std::shared_ptr<tls_listener const> plan_maker::make_security_of(plan const& mad
     auto certificates = certificates_.of(to_string(l.address));
     if (!certificates)
         return nullptr;
-    std::vector<std::shared_ptr<limit>> limits;
-    for (auto const& name : l.handshake_limits)
-        limits.push_back(find_name(made.limits, name));
-    return std::make_shared<tls_listener const>(std::move(certificates), gate(limits));
+    std::vector<std::shared_ptr<limit>> rates;
+    std::vector<std::shared_ptr<limit>> seats;
+    for (auto const& name : l.handshake_limits) {
+        auto one = find_name(made.limits, name);
+        (one->has_seats() ? seats : rates).push_back(std::move(one));
+    }
+    return std::make_shared<tls_listener const>(std::move(certificates), gate(rates), gate(seats));
 }
 
 tcp_service plan_maker::make_service_of(plan const& made, config::listener const& l) const {

@@ -26,7 +26,7 @@ struct own_body {
 
 /// Returns the body that the client's Accept prefers. The candidates, in this order, are the configuration's bodies for
 /// the status, a line of plain text, and application/problem+json (RFC 9457) with the types of
-/// draft-ietf-httpapi-ratelimit-headers-10. Of equally preferred bodies the first one wins, also if the client accepts
+/// draft-ietf-httpapi-ratelimit-headers-11. Of equally preferred bodies the first one wins, also if the client accepts
 /// none. A client that accepts application/json gets application/problem+json as well.
 ///
 /// The result may refer to `memory`.

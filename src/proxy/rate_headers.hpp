@@ -17,7 +17,7 @@ namespace proxy {
 
 /// Writes the header fields of responses about the limits of one route. Any thread may use it.
 ///
-/// RateLimit-Policy and RateLimit follow draft-ietf-httpapi-ratelimit-headers-10. RateLimit-Policy has an item with the
+/// RateLimit-Policy and RateLimit follow draft-ietf-httpapi-ratelimit-headers-11. RateLimit-Policy has an item with the
 /// quota of each part of each rule, except dry runs and penalties. A tree of rates has one part: the leaf of the request.
 /// RateLimit has an item for each of these limits: the remaining permits, and the seconds until all of them are available
 /// again. For a rejected request it names only the limit that rejected it, since the rest of the others is unknown. It

@@ -72,12 +72,16 @@ void forget(exchange& x) noexcept {
 }
 
 net::clock::duration body_clock::left() const noexcept {
-    auto all = whole_;
-    if (rate_ > 0)
-        all = std::min<net::clock::duration>(
-            all, part_ + std::chrono::milliseconds(
-                             bytes_ / rate_ * 1000 + bytes_ % rate_ * 1000 / rate_));
-    return std::clamp(all - waited_, net::clock::duration(1), part_);
+    return std::clamp(std::min(whole_ - waited_, part_ - behind_), net::clock::duration(1), part_);
+}
+
+void body_clock::count(net::clock::duration waited, std::size_t bytes) noexcept {
+    waited_ += waited;
+    if (rate_ == 0)
+        return;
+    std::chrono::nanoseconds const due(
+        bytes / rate_ * 1'000'000'000 + bytes % rate_ * 1'000'000'000 / rate_);
+    behind_ = std::max<net::clock::duration>(behind_ + waited - due, net::clock::duration::zero());
 }
 
 net::task<body_part> receive_body(side from, body_clock& clock, std::span<char> room) {
@@ -146,35 +150,6 @@ net::task<bool> drop_body(side from, http::body_reader& body, net::clock::durati
         in.consume(body.take(in.data(), in.size()).used);
     }
     co_return true;
-}
-
-net::task<std::optional<net::introduction>> receive_introduction(
-    side from, net::clock::duration limit, rest behind) {
-    auto& [client, in] = from;
-    net::time_limit const until(client, net::direction::reading, limit);
-    for (;;) {
-        auto room = in.room();
-        if (behind == rest::stays) {
-            auto const [ec, n] = co_await client.peek(room);
-            if (ec)
-                co_return std::nullopt;
-            // Unless the header is complete, all these bytes belong to it.
-            auto const seen = net::parse_introduction({in.text().data(), in.size() + n});
-            bool const ends = seen.is == net::introduction::state::complete;
-            room = room.first(ends ? seen.size - in.size() : n);
-        }
-        auto const [ec, n] = co_await client.receive(room);
-        in.commit(n);
-        auto const found = net::parse_introduction(in.text());
-        if (ec || found.is == net::introduction::state::wrong)
-            co_return std::nullopt;
-        if (found.is != net::introduction::state::incomplete) {
-            in.consume(found.size);
-            co_return found;
-        }
-        if (in.full())
-            co_return std::nullopt;
-    }
 }
 
 }  // namespace proxy

@@ -7,7 +7,6 @@
 #include "http/head.hpp"
 #include "net/asio.hpp"
 #include "net/clock.hpp"
-#include "net/proxy_protocol.hpp"
 #include "side.hpp"
 
 #include <cstddef>
@@ -58,20 +57,18 @@ public:
           rate_(static_cast<std::uint64_t>(c.clients.min_body_rate)) {}
 
     /// The time limit of the next part: `timeouts.body`, or less if the whole body would take longer than
-    /// `timeouts.whole_body`, or longer than `timeouts.body` and the time of its bytes at `min_body_rate`.
+    /// `timeouts.whole_body`, or fall behind `min_body_rate` by more than `timeouts.body`.
     [[nodiscard]] net::clock::duration left() const noexcept;
     /// Counts a part of `bytes`, for which the proxy waited.
-    void count(net::clock::duration waited, std::size_t bytes) noexcept {
-        waited_ += waited;
-        bytes_ += bytes;
-    }
+    void count(net::clock::duration waited, std::size_t bytes) noexcept;
 
 private:
     net::clock::duration part_;
     net::clock::duration whole_;
     std::uint64_t rate_;
     net::clock::duration waited_{};
-    std::uint64_t bytes_ = 0;
+    net::clock::duration
+        behind_{};  // the least rate; fast bytes do not make up for later slow ones
 };
 
 /// The result of a wait for a part of a body.
@@ -94,12 +91,5 @@ struct body_part {
 /// Reads and discards the rest of a body. `limit` is the time for each part. Returns whether the body was complete.
 [[nodiscard]] net::task<bool> drop_body(side from, http::body_reader& body,
                                         net::clock::duration limit);
-
-/// Whether the bytes behind the header of the PROXY protocol stay in the socket, for another reader.
-enum class rest : std::uint8_t { may_be_read, stays };
-
-/// Reads the header of the PROXY protocol at the start of a connection. Returns nothing if it is missing or invalid.
-[[nodiscard]] net::task<std::optional<net::introduction>> receive_introduction(
-    side from, net::clock::duration limit, rest behind = rest::may_be_read);
 
 }  // namespace proxy

@@ -31,6 +31,8 @@ struct record {
     unsigned status = 0;      // of the response
     std::uint64_t bytes = 0;  // of its body
     net::clock::duration waited{};
+    std::optional<net::clock::duration> throttled =
+        {};  // the waits of its bytes; empty without a bandwidth
 
     net::clock::time_point begun = {};
 

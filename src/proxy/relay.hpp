@@ -56,6 +56,11 @@ public:
     /// relay after it.
     [[nodiscard]] std::shared_ptr<tunnel> tunnel_through();
 
+    /// The time for which bytes waited for a bandwidth; empty without one.
+    [[nodiscard]] std::optional<net::clock::duration> throttled() const noexcept {
+        return waited_of(up_.get(), down_.get());
+    }
+
 private:
     static constexpr net::clock::duration no_time_limit = std::chrono::hours(24 * 365);
 

@@ -51,7 +51,8 @@ struct route {
 /// A listener whose clients use TLS.
 struct tls_listener {
     std::shared_ptr<tls::context const> certificates;
-    gate limits;  // of handshakes
+    gate rates;  // of handshakes
+    gate seats;  // of full handshakes, while they use the private key
 };
 
 /// All routes, in order. The first route that matches a request is its route.

@@ -2,6 +2,7 @@
 
 #include "encryption.hpp"
 #include "prepare.hpp"
+#include "signals.hpp"
 #include "tool/trouble.hpp"
 
 #include <boost/asio/post.hpp>
@@ -54,6 +55,7 @@ server::server(config::configuration const& c, reloader::reader again)
     // From here on these signals lose their default action, which ends the program.
     for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
         signals_.add(s);
+    pass_signals();
     threads_.add(c.threads, plan_, log);
     view_.emplace(context_, dog_,
                   operator_view::sources{.plan = plan_,

@@ -3,6 +3,7 @@
 #include "check.hpp"
 #include "client.hpp"
 #include "client_handshake.hpp"
+#include "client_introduction.hpp"
 #include "close_gently.hpp"
 #include "http/accept.hpp"
 #include "http/values.hpp"
@@ -149,12 +150,11 @@ net::task<next> session::serve_all() {
     co_return next::request;
 }
 
-// Reads the header of the PROXY protocol. Accepts it from a trusted balancer only.
+// Reads the header of the PROXY protocol.
 net::task<bool> session::be_introduced(side from) {
-    if (!peer_.is_unspecified() && !is_trusted(shared_.plan->configuration.clients, peer_))
-        co_return false;
     auto const found = co_await receive_introduction(
-        from, limits().header, role_.security ? rest::stays : rest::may_be_read);
+        from, peer_, shared_.plan->configuration, role_.security ? rest::stays : rest::may_be_read,
+        shared_.accounting);
     if (!found)
         co_return false;
     role_.awaits_balancer = false;
@@ -326,6 +326,7 @@ net::task<conclusion> session::perform(workspaces::handle& w, plan const& p, rou
                   {client_, w->in}, x, clock, entered, what.protocol);
         auto const r = co_await way.run(name_, is_balancer);
         x.record.server = r.server;
+        x.record.throttled = way.throttled();
         if (r.reached == progress::tunnelled) {
             received = x.request.length;
             end = conclude(r, x.request.head, true);
@@ -334,6 +335,7 @@ net::task<conclusion> session::perform(workspaces::handle& w, plan const& p, rou
             w.reset();
             counted const one(shared_.for_relays.tunnels);
             of_upgrade->bytes += co_await tunnel::run(std::move(through), asio::deferred);
+            of_upgrade->throttled = way.throttled();
             to.entrance.report(entered, outcome_of(r));
             break;
         }

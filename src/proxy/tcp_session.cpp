@@ -4,8 +4,8 @@
 #include "bandwidth.hpp"
 #include "client.hpp"
 #include "client_handshake.hpp"
+#include "client_introduction.hpp"
 #include "close_gently.hpp"
-#include "reading.hpp"
 #include "tunnel.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -91,6 +91,7 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
                 auto const down = start(to.bandwidth.down, &config::bandwidth::down);
                 auto through = me.tunnel_to(*reached.connection, *end.server, up.get(), down.get());
                 end.bytes = co_await tunnel::run(std::move(through), asio::deferred);
+                end.throttled = waited_of(up.get(), down.get());
             } else if (entered.status == 0) {
                 entered.give_back();
                 end.why = reached.why;
@@ -114,15 +115,14 @@ net::task<> tcp_session::run(std::unique_ptr<tcp_session> self) {
         me.client_.reset();
 }
 
-// Reads the header of the PROXY protocol. Accepts it from a trusted balancer only. Bytes that follow it stay in the buffer.
+// Reads the header of the PROXY protocol. Bytes that follow it stay in the buffer.
 net::task<bool> tcp_session::be_introduced() {
-    if (!peer_.is_unspecified() && !is_trusted(configuration().clients, peer_))
-        co_return false;
     unsent_ = shared_.spaces.take_buffer();
     client_.set_idle(true);
     side const from{client_, *unsent_};
     auto const found = co_await receive_introduction(
-        from, configuration().timeouts.header, at().security ? rest::stays : rest::may_be_read);
+        from, peer_, configuration(), at().security ? rest::stays : rest::may_be_read,
+        shared_.accounting);
     client_.set_idle(false);
     if (found && found->ends) {
         ends_ = found->ends;
@@ -266,11 +266,15 @@ std::string tcp_session::introduction() const {
         return {};
     std::optional<net::introduced_tls> tls;
     if (auto const* const security = client_.encryption()) {
+        using certificate = net::introduced_tls::certificate;
         auto const agreed = security->agreed();
         tls = {.version = agreed.version,
                .cipher = agreed.cipher,
                .server_name = agreed.server_name,
-               .protocol = agreed.protocol};
+               .protocol = agreed.protocol,
+               .verified = agreed.client_certificate.empty() ? certificate::none
+                           : agreed.is_resumed               ? certificate::of_session
+                                                             : certificate::of_connection};
     }
     return net::make_introduction(version, ends_, tls);
 }
@@ -302,6 +306,7 @@ void tcp_session::record(conclusion const& end) const {
         .bytes = end.bytes,
         .took = net::clock::now() - begun_,
         .waited = end.waited,
+        .throttled = end.throttled,
         .upstream = end.server ? std::string_view(end.server->name()) : "",
         .limit = end.rejected_by ? std::string_view(end.rejected_by->name()) : "",
         .id = "",

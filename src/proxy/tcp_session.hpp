@@ -60,6 +60,7 @@ private:
         limit const* rejected_by = nullptr;
         upstream_server const* server = nullptr;
         net::clock::duration waited{};
+        std::optional<net::clock::duration> throttled = {};
         std::uint64_t bytes = 0;  // to the client
     };
 

@@ -1,6 +1,5 @@
 #include "threads.hpp"
 
-#include <numeric>
 #include <utility>
 
 namespace proxy {
@@ -56,27 +55,6 @@ void threads::stop() {
 bool threads::has_new_trouble(one& t) noexcept {
     auto const n = t.work.accounting().counts().troubles.value();
     return n != std::exchange(t.troubles, n);
-}
-
-std::uint64_t threads::sum(counter counters::* which) const {
-    return std::accumulate(
-        all_.begin(), all_.end(), std::uint64_t(0), [which](std::uint64_t n, auto const& t) {
-            return n + (t->work.accounting().counts().*which).value();
-        });
-}
-
-std::uint64_t threads::sum(ending how) const {
-    return std::accumulate(
-        all_.begin(), all_.end(), std::uint64_t(0), [how](std::uint64_t n, auto const& t) {
-            return n + t->work.accounting().counts()[how].value();
-        });
-}
-
-std::uint64_t threads::sum(handshake how) const {
-    return std::accumulate(
-        all_.begin(), all_.end(), std::uint64_t(0), [how](std::uint64_t n, auto const& t) {
-            return n + t->work.accounting().counts()[how].value();
-        });
 }
 
 std::array<std::uint64_t, admin::state::classes> threads::responses() const {

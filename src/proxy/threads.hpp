@@ -73,9 +73,14 @@ public:
     /// Ends the threads, finished or not.
     void stop();
 
-    [[nodiscard]] std::uint64_t sum(counter counters::* which) const;
-    [[nodiscard]] std::uint64_t sum(ending how) const;
-    [[nodiscard]] std::uint64_t sum(handshake how) const;
+    /// The sum of a counter over all threads.
+    template <class Which>
+    [[nodiscard]] std::uint64_t sum(Which which) const {
+        std::uint64_t n = 0;
+        for (auto const& t : all_)
+            n += t->work.accounting().counts()[which].value();
+        return n;
+    }
     /// The responses of all threads by class, as in `admin::state`.
     [[nodiscard]] std::array<std::uint64_t, admin::state::classes> responses() const;
     /// Their times.

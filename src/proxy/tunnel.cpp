@@ -11,6 +11,7 @@
 #include <boost/asio/prefer.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -22,6 +23,12 @@ namespace {
 
 // The most buffers that a direction reads before the thread serves other connections.
 constexpr int longest_run = 8;
+
+// How often a side that has ended its output is asked whether it was reset. It could be idle for hours.
+constexpr std::chrono::seconds look_at_ended{1};
+
+// Without a byte for this time, the sides are between two messages.
+constexpr std::chrono::seconds pause_between_messages{1};
 
 }  // namespace
 
@@ -205,7 +212,7 @@ void tunnel::fail(direction& d) {
 void tunnel::end(direction& d) {
     d.awaits = need::nothing;
     d.unsent.reset();
-    if (up_.awaits != need::nothing || down_.awaits != need::nothing)
+    if (!up_.has_ended() || !down_.has_ended())
         return;
     asio::get_associated_cancellation_slot(done_).clear();
     asio::post(d.to.get_executor(), asio::append(std::move(done_), down_.sent));
@@ -220,18 +227,25 @@ net::clock::time_point tunnel::look(net::clock::time_point now) {
         moved_ = false;
         last_ = now;
     }
-    if (limits_.leaves && !end_)
+    if (!limits_.leaves)
+        end_.reset();
+    else if (!end_)
         end_ = now + limits_.drain;
     auto const due = std::min(last_ + limits_.idle, end_.value_or(net::clock::time_point::max()));
     if (now >= due) {
-        close();
+        close(now);
         return net::clock::time_point::max();
     }
-    // A direction that is held reads nothing, so a reset must be looked for.
-    for (auto const* const d : {&up_, &down_})
-        if (d->is_held() && d->from.is_reset())
+    // A direction that is held, or has ended, reads nothing, so a reset must be looked for.
+    auto next = due;
+    for (auto const* const d : {&up_, &down_}) {
+        if (!d->is_held() && !d->has_ended())
+            continue;
+        next = std::min(next, d->is_held() ? now : now + look_at_ended);
+        if (d->from.is_reset())
             reset();
-    return up_.is_held() || down_.is_held() ? now : due;
+    }
+    return next;
 }
 
 void tunnel::note_move() {
@@ -246,7 +260,13 @@ void tunnel::stop() noexcept {
             d->by->stop();
 }
 
-void tunnel::close() noexcept {
+// A side whose connection is closed takes this for the end of what the other side sends.
+void tunnel::close(net::clock::time_point now) {
+    bool const is_quiet =
+        !moved_ &&
+        now - last_ >= std::min<net::clock::duration>(limits_.idle, pause_between_messages);
+    if (!is_quiet || up_.has_more() || down_.has_more())
+        return reset();
     stop();
     up_.from.close();
     up_.to.close();

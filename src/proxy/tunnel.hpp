@@ -22,9 +22,9 @@ namespace proxy {
 /// Relays the bytes of two connections to each other, until both directions end.
 ///
 /// If a side closes its sending direction, the proxy closes the same direction to the other side, and the opposite
-/// direction continues. If a side resets its connection, the proxy resets both. The proxy reads more in a direction
-/// only after it sent everything that it had read, so a side that does not read makes the other side wait. A direction
-/// has a buffer only while it has bytes.
+/// direction continues. If a side resets its connection, the proxy resets both, and so it does if it ends the tunnel
+/// while bytes flow, or wait. The proxy reads more in a direction only after it sent everything that it had read, so a
+/// side that does not read makes the other side wait. A direction has a buffer only while it has bytes.
 class tunnel final : private net::watched {
 public:
     /// A connection, and the bytes that were read from it before; null without any.
@@ -79,11 +79,14 @@ private:
         std::uint64_t sent = 0;
         need awaits = need::room;
 
-        // Whether it reads nothing now.
+        [[nodiscard]] bool has_ended() const noexcept { return awaits == need::nothing; }
+        // Whether it has bytes or an end that it cannot send now.
         [[nodiscard]] bool is_held() const noexcept {
             return awaits == need::room || awaits == need::room_for_end || is_limited();
         }
         [[nodiscard]] bool is_limited() const noexcept { return by && by->waits(); }
+        // Whether there are bytes that were not sent.
+        [[nodiscard]] bool has_more() const { return !has_ended() && (unsent || from.has_input()); }
     };
 
     static void begin(std::shared_ptr<tunnel> t, handler done);
@@ -99,10 +102,10 @@ private:
 
     [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
-    void abort() override { stop(); }  // the watchdog closes the connections themselves
+    void abort() override { close(net::clock::now()); }
     void note_move();
     void stop() noexcept;
-    void close() noexcept;
+    void close(net::clock::time_point now);
     void reset() noexcept;
 
     workspaces& spaces_;

@@ -378,7 +378,6 @@ private:
 
     [[nodiscard]] net::clock::time_point look(net::clock::time_point now) override;
     void stop_if_idle() override {}
-    void abort() override {}
 
     void await_end(kept& k);
     void note_input(std::uint64_t number);

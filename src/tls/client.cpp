@@ -237,10 +237,6 @@ public:
 
 protected:
     [[nodiscard]] net::error_code error_of(unsigned long code) const override {
-        bool const is_of_ssl = ERR_GET_LIB(code) == ERR_LIB_SSL;
-        auto const reason = ERR_GET_REASON(code);
-        if (is_of_ssl && reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
-            return boost::asio::error::connection_reset;
         // `code` may be the error of a signature, which caused that the verification failed.
         auto const verified = SSL_get_verify_result(ssl());
         if (SSL_in_init(ssl()) != 0 && SSL_get_verify_mode(ssl()) != SSL_VERIFY_NONE &&

@@ -61,8 +61,10 @@ public:
     context(context const&) = delete;
     virtual ~context() = default;
 
-    /// A channel for a new connection. It keeps the context.
-    [[nodiscard]] virtual std::unique_ptr<net::channel> accept(int descriptor) const = 0;
+    /// A channel for a new connection. It keeps the context. If `stops`, it stops before the costly part of a handshake, which
+    /// a resumed session does not have.
+    [[nodiscard]] virtual std::unique_ptr<net::channel> accept(int descriptor,
+                                                               bool stops) const = 0;
     /// Whether a client that asked for `server_name` may send requests for `host`, which has no port: they are one name,
     /// or the certificate for `server_name` has both names. True if one of them is empty.
     [[nodiscard]] virtual bool serves(std::string_view server_name,

@@ -108,7 +108,9 @@ context_ptr engine::make_context(SSL_METHOD const* side) {
     if (!c || SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1 ||
         SSL_CTX_set_cipher_list(c, ciphers) != 1)
         throw std::runtime_error("cannot start OpenSSL: " + take_reason());
-    SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    // For an end without an announcement OpenSSL would send an alert, to a client that has closed: see `failed`.
+    SSL_CTX_set_options(
+        c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                             SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     // Otherwise a peer that sends records without data as fast as it can would occupy the thread.
@@ -126,8 +128,6 @@ net::error_code engine::error_of(unsigned long code) const {
     if (ERR_GET_LIB(code) != ERR_LIB_SSL)
         return failure::other;
     switch (auto const reason = ERR_GET_REASON(code)) {
-        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
-            return asio::error::connection_reset;
         case SSL_R_HTTP_REQUEST:
         case SSL_R_HTTPS_PROXY_REQUEST:
         case SSL_R_WRONG_VERSION_NUMBER:
@@ -159,7 +159,12 @@ engine::result engine::failed() {
             return {.ec = asio::error::would_block, .next = net::stream_socket::wait_read};
         case SSL_ERROR_WANT_WRITE:
             return {.ec = asio::error::would_block, .next = net::stream_socket::wait_write};
+        case SSL_ERROR_WANT_X509_LOOKUP:
+            return {.ec = asio::error::would_block, .is_costly = true};
         case SSL_ERROR_ZERO_RETURN:
+            is_broken_ = BIO_eof(SSL_get_rbio(ssl_.get())) != 0;  // an end without an announcement
+            if (is_broken_)
+                return {.ec = asio::error::connection_reset};
             return {.ec = asio::error::eof};
         case SSL_ERROR_SYSCALL: {
             int const why = errno;

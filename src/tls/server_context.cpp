@@ -35,6 +35,25 @@ context_ptr make_server_context() {
     return made;
 }
 
+// The engine of a client.
+class server_engine final : public engine {
+public:
+    server_engine(std::shared_ptr<void const> of, ssl_ptr ssl, int descriptor, bool stops)
+        : engine(std::move(of), std::move(ssl), descriptor), stops_(stops) {
+        SSL_set_app_data(this->ssl(), this);
+    }
+
+    /// Whether OpenSSL must stop and ask again: for every other of its questions.
+    [[nodiscard]] static bool must_stop(SSL* ssl) {
+        auto& me = *static_cast<server_engine*>(SSL_get_app_data(ssl));
+        return me.stops_ && (me.has_stopped_ = !me.has_stopped_);
+    }
+
+private:
+    bool const stops_;
+    bool has_stopped_ = false;
+};
+
 }  // namespace
 
 std::string server_name_of(SSL const* ssl) {
@@ -93,12 +112,12 @@ void server_context::limit_sessions_to(std::string_view what) {
         throw std::runtime_error("OpenSSL: " + take_reason());
 }
 
-std::unique_ptr<net::channel> server_context::accept(int descriptor) const {
+std::unique_ptr<net::channel> server_context::accept(int descriptor, bool stops) const {
     ssl_ptr ssl(SSL_new(context_.get()));
     if (!ssl)
         throw std::bad_alloc();
     SSL_set_accept_state(ssl.get());
-    return std::make_unique<engine>(shared_from_this(), std::move(ssl), descriptor);
+    return std::make_unique<server_engine>(shared_from_this(), std::move(ssl), descriptor, stops);
 }
 
 server_context const& server_context::of(SSL* ssl) {
@@ -140,7 +159,11 @@ int server_context::on_server_name(SSL* ssl, int* alert, void*) {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+// OpenSSL needs a certificate only for a complete ClientHello that resumes no session.
 int server_context::on_certificate(SSL* ssl, void*) {
+    constexpr int ask_again = -1;
+    if (server_engine::must_stop(ssl))
+        return ask_again;
     auto const& me = of(ssl);
     return std::ranges::all_of(me.certificates_for(server_name_of(ssl)), [&](std::size_t i) {
         return me.use(ssl, me.all_[i]);

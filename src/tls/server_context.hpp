@@ -19,7 +19,7 @@ class server_context final : public context, public std::enable_shared_from_this
 public:
     server_context(settings const& s, std::shared_ptr<ticket_keys> keys);
 
-    [[nodiscard]] std::unique_ptr<net::channel> accept(int descriptor) const override;
+    [[nodiscard]] std::unique_ptr<net::channel> accept(int descriptor, bool stops) const override;
     [[nodiscard]] bool serves(std::string_view server_name, std::string_view host) const override;
     [[nodiscard]] std::vector<certificate_info> const& certificates() const noexcept override {
         return infos_;

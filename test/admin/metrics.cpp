@@ -177,6 +177,15 @@ BOOST_FIXTURE_TEST_CASE(have_handshakes_and_the_ends_of_certificates, one_limit)
         R"("file":"/a \"b\".pem","expires":"2024-02-29T01:00:00.000Z"}]})"));
 }
 
+BOOST_FIXTURE_TEST_CASE(have_the_connections_without_a_proxy_header, one_limit) {
+    auto const series = "weir_proxy_headers_failed_total{reason=\"invalid\"}";
+    BOOST_TEST(value(series) == "");
+    BOOST_TEST(says(R"("total":0,"without_proxy_header":{}})"));
+    all.failed_introductions = {{"untrusted", 0}, {"invalid", 3}};
+    BOOST_TEST(value(series) == "3");
+    BOOST_TEST(says(R"("total":0,"without_proxy_header":{"untrusted":0,"invalid":3}})"));
+}
+
 BOOST_FIXTURE_TEST_CASE(have_the_mean_response_time_of_a_server, one_limit) {
     all.upstreams.push_back({.name = "u", .checked = false, .servers = {}});
     auto& server = all.upstreams[0].servers.emplace_back();

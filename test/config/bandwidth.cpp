@@ -63,6 +63,24 @@ BOOST_AUTO_TEST_CASE(has_units_and_a_burst_of_50_ms) {
         BOOST_TEST(!config::byte_rate_of(wrong).has_value(), wrong);
 }
 
+BOOST_AUTO_TEST_CASE(is_not_reached_with_a_burst_of_less_than_a_millisecond) {
+    auto const limit = config::read(file("bandwidth = { up = '1MB/s burst 999B', "
+                                         "down = '1MB/s burst 1kB' }"),
+                                    "f");
+    BOOST_REQUIRE(limit.warnings.size() == 1);
+    BOOST_TEST(limit.warnings.front().ends_with(
+        ": warning: limit `bytes`: the burst of `1MB/s burst 999B` is less than the bytes of 1 ms: "
+        "the bytes pass more slowly"));
+    auto const own = config::read(
+        "[[upstream]]\nname = 'a'\nservers = ['127.0.0.1:1']\n[[listen]]\naddress = "
+        "'127.0.0.1:1'\ntcp = { upstream = 'a', bandwidth = { down = '1GB/s burst "
+        "1B' } }\n",
+        "f");
+    BOOST_REQUIRE(own.warnings.size() == 1);
+    BOOST_TEST(own.warnings.front().find("warning: `tcp`: the burst of `1GB/s burst 1B`") !=
+               std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(is_written_as_it_is_read) {
     auto const text =
         file("key = 'client'\nmax_keys = 7\nbandwidth = { up = '1MB/s burst 1kB', "

@@ -171,6 +171,10 @@ BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_
              pair{"", "client = \"10.0.0.0/8\"\nheader = { A = \"b\" }"},
              pair{"client = \"::1\"", "client = \"::1\"\npath = \"/a\""},
              pair{"header = { A = \"b\" }", "header = { A = \"b\" }\nclient = \"::1\""},
+             pair{"client = \"10.0.0.0/8\"", "client = [\"10.1.0.0/16\", \"10.2.0.1\"]"},
+             pair{"client = [\"0.0.0.0/0\", \"::/0\"]", "client = [\"::1\", \"10.0.0.1\"]"},
+             pair{"header = { A = [\"b\", \"c\"] }", "header = { a = \"c\" }"},
+             pair{"header = { A = \"b\" }", "header = { C = \"d\", A = \"b\" }"},
          })
         BOOST_TEST(warnings(first, second).size() == 1, first << " before " << second);
     for (auto const& [first, second] : {
@@ -189,6 +193,10 @@ BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_
              pair{"client = \"10.0.0.1\"", "client = \"10.0.0.0/8\""},
              pair{"header = { A = \"b\" }", ""},
              pair{"header = { A = \"b\" }", "header = { A = \"c\" }"},
+             pair{"header = { A = \"b\" }", "header = { A = [\"b\", \"c\"] }"},
+             pair{"header = { A = \"b\", C = \"d\" }", "header = { A = \"b\" }"},
+             pair{"client = \"10.0.0.0/8\"", "client = [\"10.1.0.0/16\", \"11.0.0.1\"]"},
+             pair{"client = \"::/0\"", ""},
          })
         BOOST_TEST(warnings(first, second).empty(), first << " before " << second);
 }

@@ -128,11 +128,12 @@ priority = "Priority"
 [[limit]]
 name = "client"
 rule = "20/1s burst 50"
-key = ["client", "header X-Api-Key", "path 2"]
+key = ["client", "header X-Api-Key or client", "path 2"]
 v4_prefix = 24
 v6_prefix = 56
 max_keys = 1000
 max_memory = 5000000
+evict_within = "1s"
 when_full = "reject"
 queue = "max_waiting 0 patience 1s"
 dry_run = true
@@ -140,7 +141,7 @@ dry_run = true
 [[limit]]
 name = "key"
 rule = "20/1s burst 50"
-key = "header X-Api-Key"
+key = "header X-Api-Key or shared"
 queue = "order fair patience 1s"
 priority = "Urgency"
 
@@ -341,6 +342,38 @@ BOOST_AUTO_TEST_CASE(can_set_every_key) {
     BOOST_TEST(c.bodies[0].text == "<p>Sorry\n");
 }
 
+// Users without a name are not one user; requests without a segment or a server name are one kind of requests.
+BOOST_AUTO_TEST_CASE(gives_users_without_a_name_the_key_of_their_client) {
+    using row = std::pair<std::string_view, std::string_view>;
+    auto const key_of = [](std::string_view members) {
+        auto const c =
+            config::read(with(fmt::format("[[limit]]\nname = \"a\"\n{}\n", members)), "f");
+        std::vector<std::string> parts;
+        for (auto const& part : c.limits.back().key)
+            parts.push_back(to_string(part));
+        return fmt::format("{}", fmt::join(parts, ", "));
+    };
+    for (auto const& [key, read] : {
+             row{"'header A'", "header A or client"},
+             row{"'cookie a'", "cookie a or client"},
+             row{"'query a'", "query a or client"},
+             row{"'claim a'", "claim a or client"},
+             row{"'client_certificate'", "client_certificate or client"},
+             row{"'path 1 or query a'", "path 1 or query a or client"},
+             row{"['header A', 'path 1']", "header A or client, path 1"},
+             row{"'client'", "client"},
+             row{"'path 1'", "path 1"},
+             row{"'sni'", "sni"},
+             row{"'header A or path 1'", "header A or path 1"},
+             row{"'header A or client'", "header A or client"},
+             row{"'header A or shared'", "header A or shared"},
+             row{"'header A or reject'", "header A or reject"},
+         })
+        BOOST_TEST(key_of(fmt::format("rule = \"1/1s\"\nkey = {}", key)) == read, key);
+    BOOST_TEST(key_of("key = 'header A'\n[limit.tree]\n'/' = '10/1s'\n'/*' = 'most 5/1s'") ==
+               "header A");
+}
+
 BOOST_AUTO_TEST_CASE(is_written_as_it_is_read) {
     auto const c = read_everything();
     BOOST_TEST(write(c) == everything);
@@ -425,6 +458,12 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
     for (auto const& [text, wrong] : {
              row{"[[upstream]]\nname = \"shop\"\nservers = \"127.0.0.1:1\"\n",
                  "duplicate upstream `shop`"},
+             row{"[[limit]]\nname = \"a\"\nrule = \"1/1s & 9/1min & 50/1h\"\n"
+                 "[[limit]]\nname = \"a#3\"\nrule = \"1/1s\"\n",
+                 "limit `a#3`: part 3 of the rule of `a` has this name in RateLimit-Policy"},
+             row{"[[upstream]]\nname = \"b\"\n[[upstream.server]]\naddress = \"127.0.0.1:1\"\n"
+                 "seats = 1\n[[limit]]\nname = \"upstream b\"\nrule = \"1/1s\"\n",
+                 "limit `upstream b`: the seats of the servers of `b` have this name"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\nkey = [\"total\", \"client\"]\n",
                  "use `total` alone"},
              row{"[[limit]]\nname = \"a\"\nrule = \"1/1s\"\n[limit.overrides]\nx = \"2/1s\"\n",

@@ -71,7 +71,8 @@ BOOST_AUTO_TEST_CASE(has_no_requests) {
         return is_refused(
             file(limit), fmt::format("limit `some` has {}, which requires requests of HTTP", part));
     };
-    BOOST_TEST(refuses("rule = \"5 seats\"\nkey = \"header X-Key\"", "the key `header X-Key`"));
+    BOOST_TEST(refuses("rule = \"5 seats\"\nkey = \"header X-Key or shared\"",
+                       "the key `header X-Key or shared`"));
     BOOST_TEST(refuses("rule = \"5 seats\"\nkey = [\"client\", \"path 1\"]", "the key `path 1`"));
     BOOST_TEST(refuses("rule = \"5 seats\"\nkey = \"cookie a or client\"",
                        "the key `cookie a or client`"));
@@ -82,7 +83,7 @@ BOOST_AUTO_TEST_CASE(has_no_requests) {
                        "`priority`"));
     BOOST_TEST(refuses("rule = \"4 knee\"", "the rule `4 knee`"));
     BOOST_TEST(refuses("bandwidth = { up = \"1MB/s\" }\nkey = \"header X-Key\"",
-                       "the key `header X-Key`"));
+                       "the key `header X-Key or client`"));
     BOOST_TEST(problem_of(file("rule = \"5/1s\"\nkey = \"client\"\ncost = 2")) == "");
     BOOST_TEST(is_refused(file(seats, "", "hash = \"header X-Key\""),
                           "upstream `a` has the hash `header X-Key`, which requires requests"));

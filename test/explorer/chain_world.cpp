@@ -572,7 +572,7 @@ private:
     static void decide(turn& t, weir::detail::chain_answer const& answer,
                        std::span<weir::detail::chain_entry> entries, error_code& ec) {
         ec = answer.error;
-        t.all = answer.granted ? weir::chain_permit<chained_limiters>(entries, chained_limiters)
+        t.all = answer.granted ? weir::chain_permit<chained_limiters>(entries, chained_limiters, {})
                                : weir::chain_permit<chained_limiters>(answer.rejected);
     }
 

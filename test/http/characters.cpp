@@ -27,6 +27,15 @@ BOOST_AUTO_TEST_CASE(are_equal_in_capitals_and_small_letters) {
             BOOST_TEST_REQUIRE(http::iequals(std::string_view(&x, 1), std::string_view(&y, 1)) ==
                                (lower(x) == lower(y)));
         }
+    for (std::size_t size = 1; size != 20; ++size)
+        for (std::size_t at = 0; at != size; ++at)
+            for (int c = 0; c != 256; ++c)
+                for (int d : {c, c ^ 0x20, c ^ 0x01, c ^ 0x80, c | 0x20}) {
+                    std::string a(size, 'x'), b(size, 'X');
+                    a[at] = static_cast<char>(c);
+                    b[at] = static_cast<char>(d);
+                    BOOST_TEST_REQUIRE(http::iequals(a, b) == (lower(a[at]) == lower(b[at])));
+                }
     BOOST_TEST(http::iequals("Content-Length", "cONTENT-lENGTH"));
     BOOST_TEST(!http::iequals("a", "ab"));
     BOOST_TEST(!http::iequals("X-Forwarded-For", "X-Forwarded-Uri"));

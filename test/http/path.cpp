@@ -24,7 +24,11 @@ BOOST_AUTO_TEST_CASE(are_normalised_as_a_server_may_interpret_them) {
           // Many servers ignore parameters when they look for a resource.
           row{"/admin;x=1", "/admin"}, row{"/admin;", "/admin"}, row{"/a;b/c;d;e/", "/a/c"},
           row{"/;/admin", "/admin"}, row{"/;a", "/"}, row{"/a%3Bb", "/a"}, row{"/a?b;c", "/a"},
-          row{"/a/..;b/c", "/c"}})
+          row{"/a/..;b/c", "/c"},
+          // Some servers ignore dots at the end of a name.
+          row{"/admin.", "/admin"}, row{"/admin...", "/admin"}, row{"/admin%2e;x/b", "/admin/b"},
+          row{"/a./b.", "/a/b"}, row{"/.a.", "/.a"}, row{"/a.b", "/a.b"},
+          row{"/a/.../b", "/a/.../b"}})
         BOOST_TEST(http::normal_path(target) == path, target);
 }
 

@@ -17,16 +17,17 @@ using limiting::can_become;
 namespace {
 
 // Does not compile with another number of members: a new member needs a row in the table of `each_member`.
-constexpr std::size_t members = 24;
+constexpr std::size_t members = 25;
 [[maybe_unused]] void count_members(limit const& l) {
     auto const& [name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys, max_memory,
-                 when_full, overrides, byte_overrides, queue, priority, weights, dry_run, cost,
-                 count, store, shared_as, prefetch, timeout, on_failure, bandwidth] = l;
+                 evict_within, when_full, overrides, byte_overrides, queue, priority, weights,
+                 dry_run, cost, count, store, shared_as, prefetch, timeout, on_failure, bandwidth] =
+        l;
     static_assert(
         std::tuple_size_v<decltype(std::tie(
             name, rule, is_unlimited, tree, key, v4_prefix, v6_prefix, max_keys, max_memory,
-            when_full, overrides, byte_overrides, queue, priority, weights, dry_run, cost, count,
-            store, shared_as, prefetch, timeout, on_failure, bandwidth))> == members);
+            evict_within, when_full, overrides, byte_overrides, queue, priority, weights, dry_run,
+            cost, count, store, shared_as, prefetch, timeout, on_failure, bandwidth))> == members);
 }
 
 enum class after : bool { begins_anew, goes_on };
@@ -65,6 +66,7 @@ BOOST_AUTO_TEST_CASE(each_member) {
         {"tree", after::begins_anew, [](limit& l) { l.tree.emplace(); }},
         {"is_unlimited", after::goes_on, [](limit& l) { l.is_unlimited = true; }},
         {"max_keys", after::begins_anew, [](limit& l) { ++l.max_keys; }},
+        {"evict_within", after::begins_anew, [](limit& l) { l.evict_within = 1s; }},
         {"when_full", after::begins_anew,
          [](limit& l) { l.when_full = config::full_of_keys::reject; }},
         {"overrides", after::goes_on,

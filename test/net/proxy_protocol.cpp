@@ -82,6 +82,14 @@ BOOST_AUTO_TEST_CASE(are_made_for_servers) {
     BOOST_TEST(net::make_introduction(1, of_v4) == "PROXY TCP4 192.0.2.1 192.0.2.2 4096 80\r\n");
     BOOST_TEST(net::make_introduction(1, of_v6) == "PROXY TCP6 2001:db8::1 ::1 1 80\r\n");
     BOOST_TEST(net::make_introduction(1, mixed) == "PROXY TCP6 ::ffff:192.0.2.1 ::1 1 80\r\n");
+    // The zone of an address means nothing on another machine.
+    BOOST_TEST(net::make_introduction(1, ends("fe80::1%1", 1, "fe80::2%1")) ==
+               "PROXY TCP6 fe80::1 fe80::2 1 80\r\n");
+    // As a socket for both families has them.
+    auto const mapped = ends("::ffff:192.0.2.1", 4096, "::ffff:192.0.2.2");
+    for (int const version : {1, 2})
+        BOOST_TEST(net::make_introduction(version, mapped) ==
+                   net::make_introduction(version, of_v4));
     BOOST_TEST(net::make_introduction(1, {}) == "PROXY UNKNOWN\r\n");
     BOOST_TEST(net::make_own_introduction(1) == "PROXY UNKNOWN\r\n");
     BOOST_TEST(net::make_introduction(2, of_v4) == block(0x21, 0x11, v4));
@@ -116,6 +124,16 @@ BOOST_AUTO_TEST_CASE(may_have_the_parts_of_tls) {
     std::string const least("\x20\0\x05\x01\0\0\0\x01", 8);
     BOOST_TEST(net::make_introduction(2, ends, net::introduced_tls()) ==
                block(0x21, 0x11, v4 + least));
+    // Its client gave a certificate, which was verified: on this connection, or when the session began.
+    using certificate = net::introduced_tls::certificate;
+    for (auto const& [verified, client] :
+         {std::pair(certificate::of_connection, '\7'), std::pair(certificate::of_session, '\5')}) {
+        std::string expected("\x20\0\x05\0\0\0\0\0", 8);
+        expected[3] = client;
+        net::introduced_tls tls;
+        tls.verified = verified;
+        BOOST_TEST(net::make_introduction(2, ends, tls) == block(0x21, 0x11, v4 + expected));
+    }
     for (auto const& tls : {all, net::introduced_tls()})
         BOOST_TEST((net::parse_introduction(net::make_introduction(2, ends, tls)).ends == ends));
 }
@@ -130,6 +148,7 @@ BOOST_AUTO_TEST_CASE(may_be_invalid) {
         "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3\r\n",
         "PROXY TCP4 192.0.2.1 ::1 1 2\r\n",
         "PROXY TCP4 ::1 ::1 1 2\r\n",
+        "PROXY TCP6 fe80::1%1 ::1 1 2\r\n",
         "PROXY TCP4 192.0.2.1 192.0.2.2 1 65536\r\n",
         "PROXY TCP4 192.0.2.1 192.0.2.2 -1 2\r\n",
         "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n" + std::string(107, ' '),

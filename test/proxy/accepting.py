@@ -8,7 +8,7 @@ import resource
 import signal
 import threading
 
-from support import Client, ProxyTest, in_parallel, main, rejects, wait_until
+from support import Client, ProxyTest, in_parallel, main, rejects, stopped, wait_until
 
 THREADS = (1, 3)
 GET = "GET %s HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -52,13 +52,11 @@ class Accepting(ProxyTest):
     @by_threads
     def test_clients_that_wait_in_the_backlog_are_all_accepted(self, n):
         proxy = self.start("--threads", n)
-        proxy.process.send_signal(signal.SIGSTOP)
         with contextlib.ExitStack() as stack:
-            stack.callback(proxy.process.send_signal, signal.SIGCONT)
-            clients = [stack.enter_context(Client(proxy.port, encrypted=False)) for _ in range(300)]
-            for i, client in enumerate(clients):
-                client.send(GET % f"/{n}/{i}")
-            proxy.process.send_signal(signal.SIGCONT)
+            with stopped(proxy.process):
+                clients = [stack.enter_context(Client(proxy.port, encrypted=False)) for _ in range(300)]
+                for i, client in enumerate(clients):
+                    client.send(GET % f"/{n}/{i}")
             for client in clients:
                 self.assertEqual(client.answer().status, 200)
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)

@@ -198,7 +198,8 @@ class Admin(ProxyTest):
                                             "failed": 0, "malformed": 0})
         limits = {one["name"]: one for one in told["limits"]}
         self.assertEqual([limits[n]["granted"] for n in ("all", "key", "dry_run")], [4, 4, 1])
-        self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]), ("4/90s", "total", "header X"))
+        self.assertEqual((limits["all"]["rule"], limits["all"]["key"], limits["key"]["key"]),
+                         ("4/90s", "total", "header X or client"))
         # If both limits would reject a request, exactly one of them counts the rejection.
         self.assertEqual(limits["all"]["rejected_total"] + limits["key"]["rejected_total"], 4)
         self.assertEqual(limits["all"]["rejected"]["no_permit"] + limits["key"]["rejected"]["no_permit"], 4)
@@ -419,6 +420,15 @@ class Admin(ProxyTest):
                 for t in threads:
                     t.join()
 
+    def test_connections_of_one_address_do_not_close_those_of_another(self):
+        port = port_of(self.start())
+        with Client(port, source="127.0.0.2") as probe, contextlib.ExitStack() as others:
+            probe.send("GET /healthz")
+            for _ in range(300):
+                others.callback(Client(port).close)
+            probe.send(" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertEqual(probe.answer().status, 200)
+
     def test_a_client_that_sends_no_request_is_closed_soon(self):
         proxy = self.start()
         with Client(port_of(proxy)) as client:
@@ -428,7 +438,8 @@ class Admin(ProxyTest):
             self.assertLess(time.monotonic() - begun, 8)
 
     def test_a_limit_that_is_full_of_keys_is_reported(self):
-        for more, statuses, text in (("", [200, 429], "share one limiter"), ('when_full = "reject"\n', [503, 503], "are rejected")):
+        for more, when_full, statuses, text in (("", "share", [200, 429], "share one limiter"),
+                                                ('when_full = "reject"\n', "reject", [503, 503], "are rejected")):
             proxy = self.start_with(shop(limit("key", "1/90s", f'key = "header X-Key"\nmax_keys = 20\n{more}')))
             with Client(proxy.port) as client:
                 found = [client.ask("/", fields=f"X-Key: {n}\r\n").status for n in range(22)]
@@ -436,6 +447,8 @@ class Admin(ProxyTest):
                 self.assertEqual(client.ask("/", fields="X-Key: 3\r\n").status, 429)
             self.assertEqual(proxy.process.stderr.readline(),
                              f"weir-proxy: limit key: 20 of 20 keys are in use; requests with further keys {text}\n")
+            told = limit_of(proxy, "key")
+            self.assertEqual((told["keys"], told["max_keys"], told["when_full"]), (20, 20, when_full))
             metrics = request(proxy, "/metrics").body.decode()
             self.assertIn('weir_limit_keys{limit="key"} 20\n', metrics)
             self.assertIn('weir_limit_max_keys{limit="key"} 20\n', metrics)

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from support import Client, ProxyTest, in_parallel, main, rejects, skip, wait_until
+from support import Client, ProxyTest, in_parallel, main, rejects, skip, stopped, wait_until
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/docs/how-to/check-for-another-proxy.md")
 
@@ -147,22 +147,37 @@ class Askers(ProxyTest):
             self.assertEqual(client.ask("/").status, 200)
             self.assertGreater(time.monotonic() - began, 0.3)
 
-    def test_requests_pass_while_weir_is_down(self):
-        for asker in (self.nginx, self.haproxy):
+    def beside_each_asker(self, check):
+        """Calls `check` with a client of each asker, whose first request passed."""
+        for asker in (self.nginx, self.caddy, self.haproxy):
             with self.subTest(asker=asker.__name__):
                 self.setUp()
                 self.weir()
                 asker()
                 with self.client() as client:
                     self.assertEqual(client.ask("/").status, 200)
+                    check(client)
                 self.proxy.stop()
-                with self.client() as client:
-                    for _ in range(2):
-                        self.assertEqual(client.ask("/").status, 200)
-                    began = time.monotonic()
-                    for _ in range(20):
-                        self.assertEqual(client.ask("/").status, 200)
-                    self.assertLess(time.monotonic() - began, 20 * 3)  # which haproxy's client tries to connect
+
+    def all_pass(self, client, n):
+        self.assertEqual([client.ask("/").status for _ in range(n)], [200] * n)
+
+    def test_requests_pass_while_weir_is_down(self):
+        def check(client):
+            self.proxy.stop()
+            self.all_pass(client, 2)
+            began = time.monotonic()
+            self.all_pass(client, 20)
+            self.assertLess(time.monotonic() - began, 20 * 3)  # which haproxy's client tries to connect
+
+        self.beside_each_asker(check)
+
+    def test_requests_pass_while_weir_hangs(self):
+        def check(client):
+            with stopped(self.proxy.process):
+                self.all_pass(client, 3)
+
+        self.beside_each_asker(check)
 
 
 if __name__ == "__main__":

@@ -125,8 +125,8 @@ BOOST_FIXTURE_TEST_CASE(that_is_incomplete_or_malformed_takes_no_seat, seat_prox
 // ---- Time
 
 // A client that sends `n` bytes each second; returns the seconds after which it gets a response.
-int seconds_until_response(seat_proxy& p, std::size_t n, int most) {
-    BOOST_TEST(p.ask(head("Content-Length: 1000000\r\n")) == 0u);
+int seconds_until_response(seat_proxy& p, std::size_t n, int most, std::size_t at_once = 0) {
+    BOOST_TEST(p.ask(head("Content-Length: 1000000\r\n") + std::string(at_once, 'x')) == 0u);
     for (int second = 1; second <= most; ++second) {
         p.proxy.pass(1s);
         p.client.send(std::string(n, 'x'));
@@ -143,6 +143,15 @@ BOOST_AUTO_TEST_CASE(that_is_slower_than_the_least_rate_ends_and_frees_its_seat)
     seat_proxy p("body_buffer = 4", "[timeouts]\nbody = \"10s\"\n[clients]\nmin_body_rate = 100\n");
     // 50 bytes/s: after t seconds, 10 s and the time of 50 t bytes at 100 bytes/s are over: t = 10 + t / 2.
     auto const seconds = seconds_until_response(p, 50, 100);
+    BOOST_TEST(seconds >= 20);
+    BOOST_TEST(seconds <= 21);
+    BOOST_TEST(p.in_use() == 0);
+}
+
+// A client sends more than `body_buffer` at once, and then holds a seat with a byte now and then.
+BOOST_AUTO_TEST_CASE(that_began_fast_may_not_be_slow_later) {
+    seat_proxy p("body_buffer = 4", "[timeouts]\nbody = \"10s\"\n[clients]\nmin_body_rate = 100\n");
+    auto const seconds = seconds_until_response(p, 50, 100, 100'000);
     BOOST_TEST(seconds >= 20);
     BOOST_TEST(seconds <= 21);
     BOOST_TEST(p.in_use() == 0);

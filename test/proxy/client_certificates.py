@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Certificates of clients: who is served, by which subject, over resumed sessions and reloads."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -160,6 +161,22 @@ class ClientCertificates(ProxyTest):
         self.assertIn("unknown ca", str(self.outcome(root, "carl")))
         self.assertEqual([self.outcome(root, "chain"), self.outcome(middle, "carl"), self.outcome(middle, "chain")], [200] * 3)
         self.assertIn("unknown ca", str(self.outcome(middle, "anna")))
+
+    def test_a_client_sends_at_most_32_kib_of_certificates(self):
+        files, most = self.files, 32 * 1024
+        leaf, other = len(files.der("carl")), len(files.der("middle"))
+        # Each has 5 bytes more in TLS 1.3, and 3 in TLS 1.2.
+        for file, n in (("fits", (most - leaf - 10) // (other + 5)), ("too-long", most // (other + 3))):
+            shutil.copy(files.path("carl.key"), files.path(file + ".key"))
+            files.append(file, "carl", *["middle"] * n)
+        port = self.start_with(files.ask_for()).port
+
+        def is_served(file, high):
+            with contextlib.suppress(OSError):  # the client still sends when the proxy ends the connection
+                return self.outcome(port, file, high) == 200
+
+        for high in (TLS_1_2, TLS_1_3):
+            self.assertEqual([bool(is_served(file, high)) for file in ("fits", "too-long", "anna")], [True, False, True])
 
     def test_several_authorities_and_their_names(self):
         self.files.append("both", "other-root", "root")

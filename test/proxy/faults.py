@@ -196,6 +196,26 @@ class Faults(ProxyTest):
             _, proxy.report = proxy.process.communicate(timeout=20)
             self.assertEqual(proxy.process.returncode, 0)
 
+    def test_a_response_that_the_end_of_the_drain_cuts_is_reset(self):
+        """A response without a length would seem complete."""
+        let_go = threading.Event()
+        self.addCleanup(let_go.set)
+
+        def part(sock, request, reader):
+            sock.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart")
+            let_go.wait(30)
+
+        self.upstream.script["/part"] = part
+        proxy = self.start("--drain", "300ms")
+        with Client(proxy.port) as client:
+            client.send("GET /part HTTP/1.0\r\n\r\n")
+            received = b""
+            while not received.endswith(b"\r\n\r\npart"):
+                received += client.sock.recv(1000)
+            proxy.process.send_signal(signal.SIGTERM)
+            self.assertRaises(ConnectionResetError, client.sock.recv, 1)
+            _, proxy.report = proxy.process.communicate(timeout=20)
+
     def test_drain_ends_in_any_case(self):
         proxy = self.start("--seats", 1, "--drain", "300ms")
         let_go = threading.Event()

@@ -5,6 +5,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -13,10 +15,13 @@ namespace connections_of_a_balancer {
 namespace {
 
 using namespace std::chrono_literals;
+using proxy::introduction_failure;
 using support::field_of;
 using support::get;
 using support::local_proxy;
 using support::status_of;
+
+using failed = std::map<introduction_failure, std::uint64_t>;
 
 struct behind_a_balancer {
     behind_a_balancer() { proxy.is_introduced = true; }
@@ -28,6 +33,16 @@ struct behind_a_balancer {
         BOOST_TEST(status_of(connection.take()) == 200u);
         BOOST_REQUIRE(!proxy.upstream.requests.empty());
         return field_of(proxy.upstream.requests.back(), "X-Forwarded-For");
+    }
+
+    // How often a connection lacked its header, by reason.
+    failed failures() {
+        failed found;
+        for (auto const why : {introduction_failure::untrusted, introduction_failure::invalid,
+                               introduction_failure::timeout, introduction_failure::disconnected})
+            if (auto const n = proxy.worker().accounting().counts()[why].value())
+                found[why] = n;
+        return found;
     }
 
     local_proxy proxy{support::forwards + R"(limits = ["rate"]
@@ -90,6 +105,7 @@ BOOST_FIXTURE_TEST_CASE(must_be_trusted, behind_a_balancer) {
     BOOST_TEST(connection.ended());
     BOOST_TEST(connection.take() == "");
     BOOST_TEST(proxy.upstream.requests.empty());
+    BOOST_TEST((failures() == failed{{introduction_failure::untrusted, 1}}));
 }
 
 BOOST_FIXTURE_TEST_CASE(must_send_its_header_first, behind_a_balancer) {
@@ -99,6 +115,7 @@ BOOST_FIXTURE_TEST_CASE(must_send_its_header_first, behind_a_balancer) {
     BOOST_TEST(connection.ended());
     BOOST_TEST(connection.take() == "");
     BOOST_TEST(proxy.upstream.requests.empty());
+    BOOST_TEST((failures() == failed{{introduction_failure::invalid, 1}}));
 }
 
 BOOST_FIXTURE_TEST_CASE(has_the_header_timeout_for_it, behind_a_balancer) {
@@ -108,6 +125,22 @@ BOOST_FIXTURE_TEST_CASE(has_the_header_timeout_for_it, behind_a_balancer) {
     BOOST_TEST(!connection.ended());
     proxy.pass(2 * net::watchdog::round + 1ms);
     BOOST_TEST(connection.ended());
+    BOOST_TEST((failures() == failed{{introduction_failure::timeout, 1}}));
+}
+
+// As its checks do.
+BOOST_FIXTURE_TEST_CASE(may_connect_and_send_nothing, behind_a_balancer) {
+    proxy.connect("10.0.0.1").close();
+    auto silent = proxy.connect("10.0.0.1");
+    proxy.pass(11s);
+    BOOST_TEST(silent.ended());
+    BOOST_TEST(failures().empty());
+    auto interrupted = proxy.connect("10.0.0.1");
+    interrupted.send(one.substr(0, 5));
+    proxy.settle();
+    interrupted.close();
+    proxy.settle();
+    BOOST_TEST((failures() == failed{{introduction_failure::disconnected, 1}}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -9,7 +9,7 @@ import random
 import threading
 import unittest
 
-from support import Client, ProxyTest, in_parallel, main, numbers, wait_until
+from support import Client, ProxyTest, in_parallel, main, new_seed, numbers, wait_until
 
 
 @contextlib.contextmanager
@@ -125,8 +125,7 @@ class Limits(ProxyTest):
         return sorted(map(int, os.listdir(f"/proc/{proxy.process.pid}/task")))[1:]
 
     def test_permits_of_thousands_of_aborting_clients_are_released(self):
-        seed = random.randrange(1 << 30)
-        print("seed", seed)
+        seed = new_seed()
         proxy = self.start("--seats", 4, "--rate", "200/100ms", "--queue", 50, "--patience", "50ms",
                            "--threads", 2)
         text = (b"GET /sleep/2 HTTP/1.1\r\nHost: test\r\n\r\n"

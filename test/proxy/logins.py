@@ -4,7 +4,7 @@
 import random
 import threading
 
-from support import Client, ProxyTest, in_parallel, main
+from support import Client, ProxyTest, in_parallel, main, new_seed
 
 LOGINS = """
 threads = 2
@@ -39,8 +39,7 @@ class Logins(ProxyTest):
     def test_never_more_failures_than_the_limit(self):
         self.upstream.script["/login"] = self.answer_by_query
         proxy = self.start_with(LOGINS)
-        seed = random.randrange(1 << 30)
-        print("seed", seed)
+        seed = new_seed()
         found, lock = [], threading.Lock()
         with Client(proxy.port) as client:  # a login that succeeds costs nothing
             for _ in range(100):

@@ -363,6 +363,34 @@ BOOST_AUTO_TEST_CASE(sees_who_is_rejected) {
     BOOST_TEST(two < one);
 }
 
+BOOST_AUTO_TEST_CASE(sees_connections_without_a_proxy_header) {
+    using proxy::introduction_failure;
+    std::string const trusts = "[clients]\ntrusted = [\"10.0.0.0/8\"]\n";
+    std::string const listens = "[[listen]]\naddress = \"127.0.0.1:1\"\n";
+    auto const told = [](administered& some) {
+        return has(some.get("/stats.json"), "\"without_proxy_header\":{\"untrusted\":");
+    };
+    administered plain("[[route]]\nupstream = \"a\"\n" + listens);
+    BOOST_TEST(!told(plain));
+    administered some(
+        "[[route]]\nupstream = \"a\"\n" + trusts + listens + "proxy_protocol = true\n");
+    BOOST_TEST(told(some));
+    support::captured_error error;
+    auto& accounting = some.threads.next().accounting();
+    some.pass(1s);
+    BOOST_TEST(error.take() == "");
+    accounting.lacks_introduction(introduction_failure::untrusted);
+    accounting.lacks_introduction(introduction_failure::invalid);
+    some.pass(1s);
+    std::string const line = "weir-proxy: a connection lacks the header of the PROXY protocol: ";
+    BOOST_TEST(error.take() == line + "the peer is not in trusted of [clients]\n" + line +
+                                   "it begins with something else\n");
+    accounting.lacks_introduction(introduction_failure::invalid);
+    some.pass(60s);
+    BOOST_TEST(error.take() == line + "it begins with something else (1 times in the last 60 s)\n");
+    BOOST_TEST(has(some.get("/stats.json"), "\"untrusted\":1,\"invalid\":2,"));
+}
+
 // A warning at once, and its repetitions once a minute.
 BOOST_AUTO_TEST_CASE(reads_the_number_of_repeated_errors_once_a_minute) {
     administered some("[[route]]\nupstream = \"a\"\n");
@@ -410,14 +438,19 @@ BOOST_AUTO_TEST_CASE(reads_the_number_of_repeated_errors_once_a_minute) {
 BOOST_AUTO_TEST_CASE(gets_a_report_of_each_limit) {
     administered some(limit("none", "1 seats", "queue = \"patience 0s\"") +
                       limit("some", "1 seats", "queue = \"patience 1s\"") +
-                      limit("dry", "1 seats", "dry_run = true"));
+                      limit("dry", "1 seats", "dry_run = true") +
+                      "[[limit]]\nname = 'bytes'\nbandwidth = { down = '1MB/s' }\n"
+                      "[[limit]]\nname = 'dry bytes'\nbandwidth = { up = '1MB/s' }\n"
+                      "dry_run = true\nkey = 'client'\n");
     auto const report = some.view->report();
     BOOST_TEST(has(report, "weir-proxy: 0 connections (0 open), 0 requests: 0 answered"));
     for (auto const* const line :
          {"weir-proxy: none: 0 granted (0 immediately), rejected: 0 queue full, 0 timed out, "
           "0 wait too long, 0 disconnected; now 0 in use, 0 waiting\n",
           "weir-proxy: some: 0 granted (0 immediately), rejected: ",
-          "weir-proxy: dry: 0 granted (0 immediately), would be rejected: "})
+          "weir-proxy: dry: 0 granted (0 immediately), would be rejected: ",
+          "weir-proxy: bytes down: 0 bytes, which waited 0.000 s; now 0 waiting\n",
+          "weir-proxy: dry bytes up: 0 bytes (0 would have waited), 0 clients\n"})
         BOOST_TEST(has(report, line), report);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Header fields of responses about the limits of a request: RateLimit-Policy and RateLimit of the IETF's draft 10, and the
+"""Header fields of responses about the limits of a request: RateLimit-Policy and RateLimit of the IETF's draft 11, and the
 older X-RateLimit-*. A strict parser reads each field, and the test compares it with the rule."""
 
 import collections

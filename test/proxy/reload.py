@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 
 from support import PATIENCE, PROXY, Client, ProxyTest, Upstream, in_parallel, main, wait_until
@@ -49,6 +50,25 @@ class Reload(ProxyTest):
     def statuses(self, proxy, n, fields=""):
         with Client(proxy.port) as client:
             return [client.ask("/", fields=fields).status for _ in range(n)]
+
+    def test_a_signal_during_the_start_reloads_after_it(self):
+        """The proxy reads its configuration from a pipe, so it is in its start as long as the test wants."""
+        config = self.filled(shop()) + '[[listen]]\naddress = "127.0.0.1:0"\n'
+        with tempfile.TemporaryDirectory(prefix="weir-proxy-") as folder:
+            pipe = os.path.join(folder, "pipe")
+            os.mkfifo(pipe)
+            process = subprocess.Popen([PROXY, "--config", pipe], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            with process:
+                with open(pipe, "w") as file:
+                    for which in (signal.SIGHUP, signal.SIGUSR1):
+                        process.send_signal(which)
+                    file.write(config)
+                self.assertIn("http://127.0.0.1:", process.stdout.readline())
+                with open(pipe, "w") as file:
+                    file.write(config)
+                said = [process.stderr.readline() for _ in range(2)]
+                self.assertIn("weir-proxy: configuration reloaded\n", said)
+                process.terminate()
 
     def test_a_limit_is_changed_in_place(self):
         proxy = self.start_with(shop(limit("rate", "2/60s")))

@@ -36,7 +36,7 @@ import time
 import unittest
 
 from admin_support import put, stats
-from support import KEEPS_MEMORY, OVER_TLS, PATIENCE, Client, Proxy, Reader, main, pattern, reserve, skip, wait_until
+from support import KEEPS_MEMORY, OVER_TLS, PATIENCE, Client, Proxy, Reader, main, new_seed, pattern, reserve, skip, wait_until
 
 SECONDS = float(os.environ.get("WEIR_SECONDS", "30"))
 CLOCKS = 0.02  # the log has milliseconds, and reads two clocks one after the other
@@ -409,8 +409,7 @@ class Clients:
 
 class Soak(unittest.TestCase):
     def setUp(self):
-        self.seed = os.environ.get("WEIR_SEED") or str(random.randrange(2**31))
-        print("WEIR_SEED =", self.seed, flush=True)
+        self.seed = str(new_seed())
         self.random = random.Random(self.seed)
         folder = tempfile.TemporaryDirectory(prefix="weir-soak-")
         self.addCleanup(folder.cleanup)

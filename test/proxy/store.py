@@ -5,7 +5,7 @@ import os
 import signal
 
 from store_servers import MariaDB, MariaDBWithCertificates, PostgreSQL, Redis
-from support import Client, ProxyTest, in_parallel, main, numbers, wait_until
+from support import Client, ProxyTest, in_parallel, main, numbers, stopped, wait_until
 
 # Neither time ends before the server replies, however busy the machine is.
 SLOW = ("--store-timeout", "5s", "--patience", "15s")
@@ -237,15 +237,21 @@ class Store(ProxyTest):
                            "--store-timeout", "10s")
         with Client(proxy.port) as client:
             self.until_it_is(200, client)
-            server.process.send_signal(signal.SIGSTOP)
-            try:
+            with stopped(server.process):
                 for _ in range(3):
                     answer = client.ask("/")
                     self.assertEqual(answer.status, 503)
                     self.assertGreaterEqual(int(answer.get("retry-after")), 1)
-            finally:
-                server.process.send_signal(signal.SIGCONT)
             self.until_it_is(200, client)
+
+    def test_patience_that_ends_when_an_outage_begins(self):
+        server = self.have(Redis)
+        for patience in ("990ms", "1s", "1010ms"):
+            proxy = self.start("--store", server.url, "--rate", "1000/1s burst 1000", "--patience", patience)
+            with Client(proxy.port) as client:
+                self.until_it_is(200, client)
+                with stopped(server.process):
+                    self.assertEqual(client.ask("/").status, 503, patience)
 
     def test_a_silent_store_has_a_reason(self):
         server = self.have(Redis)
@@ -253,12 +259,9 @@ class Store(ProxyTest):
                            "15s")  # longer than the second of silence before an outage
         with Client(proxy.port) as client:
             self.until_it_is(200, client)
-            server.process.send_signal(signal.SIGSTOP)
-            try:
+            with stopped(server.process):
                 self.assertEqual([client.ask("/").status for _ in range(5)], [200] * 5)
                 said = proxy.process.stderr.readline()
-            finally:
-                server.process.send_signal(signal.SIGCONT)
         self.assertEqual(said, "weir-proxy: rate: the store is unavailable (no reply): the limit is off\n")
 
     def test_a_store_that_starts_later(self):

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import random
 import re
 import signal
 import socket
@@ -97,12 +98,12 @@ def full_backlog():
         yield listener, others
 
 
-def wait_until(predicate, what="it"):
+def wait_until(predicate, what="it", every=0.005):
     end = time.monotonic() + PATIENCE
     while not predicate():
         if time.monotonic() > end:
             raise AssertionError(f"timed out after {PATIENCE} s waiting for {what}")
-        time.sleep(0.005)
+        time.sleep(every)
 
 
 def rejects(port):
@@ -249,8 +250,7 @@ class Client:
         self.sock.close()
 
     def abort(self):
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        self.sock.close()
+        reset(self.sock)
 
     def __enter__(self):
         return self
@@ -381,6 +381,17 @@ class Upstream:
         self.listener.close()
 
 
+@contextlib.contextmanager
+def stopped(process):
+    """A process that hangs: each of its threads has stopped when this is entered, and continues at the end."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
 def hangs_until(over):
     """A script of an upstream: responds with 200 when the event `over` is set, but after 30 s at the latest."""
     def hang(sock, request, reader):
@@ -389,6 +400,19 @@ def hangs_until(over):
         return True
 
     return hang
+
+
+def reset(sock):
+    """Closes a connection so that the other side gets an error."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    sock.close()
+
+
+def new_seed():
+    """The seed of a random test, which it prints: WEIR_SEED, or another number each time."""
+    seed = int(os.environ.get("WEIR_SEED") or random.randrange(1 << 30))
+    print("WEIR_SEED =", seed, flush=True)
+    return seed
 
 
 def pattern(n):

@@ -15,7 +15,7 @@ import unittest
 
 from admin_support import stats
 from support import (KEEPS_MEMORY, OVER_TLS, PATIENCE, Client, Proxy, Upstream, full_backlog, in_parallel, main, pattern,
-                     plain_only, rejects, wait_until)
+                     plain_only, rejects, reset, wait_until)
 from ports import reserve
 
 DATABASE = '[[upstream]]\nname = "database"\nservers = [SERVERS]\n'
@@ -74,6 +74,18 @@ def exactly(sock, n):
     return data
 
 
+def is_reset(sock):
+    poll = select.poll()
+    poll.register(sock, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
+def send_until_cut(sock):
+    with contextlib.suppress(OSError):
+        while True:
+            sock.sendall(pattern(65536))
+
+
 def memory(proxy):
     """Resident, in KiB."""
     with open(f"/proc/{proxy.process.pid}/status") as status:
@@ -129,11 +141,17 @@ class Bytes(TcpTest):
 
     def test_stay_whole_wherever_the_end_of_a_direction_cuts_them(self):
         """The end is sent with or after any part of the data, in both directions."""
+        self.stay_whole("1MB/s burst 20kB", pattern(100_000),
+                        (0, 1, 17_440, 20_000, 20_001, 32_767, 32_768, 32_769, 65_536, 99_999, 100_000))
+
+    def test_stay_whole_with_a_cut_at_each_byte(self):
+        self.stay_whole("100kB/s burst 20B", pattern(64), range(65))
+
+    def stay_whole(self, rate, data, cuts):
         server = Server(self)
-        bandwidth = '[[limit]]\nname = "bytes"\nbandwidth = { up = "1MB/s burst 20kB", down = "1MB/s burst 20kB" }\n'
+        bandwidth = f'[[limit]]\nname = "bytes"\nbandwidth = {{ up = "{rate}", down = "{rate}" }}\n'
         proxy = self.proxy([server], limits=bandwidth, names=["bytes"])
-        data = pattern(100_000)
-        for cut in (0, 1, 17_440, 20_000, 20_001, 32_767, 32_768, 32_769, 65_536, 99_999, 100_000):
+        for cut in cuts:
             for up in (True, False):
                 with self.subTest(cut=cut, up=up):
                     client = self.client(proxy)
@@ -188,10 +206,62 @@ class Bytes(TcpTest):
                 client.abort()
                 self.assertRaises(ConnectionResetError, other.recv, 1)
             else:
-                other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-                other.close()
+                reset(other)
                 self.assertRaises(ConnectionResetError, client.sock.recv, 1)
             wait_until(lambda: self.counts(proxy)["active"] == 0)
+
+    def test_a_reset_reaches_the_other_side_after_the_end_of_a_direction(self):
+        server = Server(self)
+        proxy = self.proxy([server])
+        for up in (True, False):
+            client = self.client(proxy)
+            other = server.accept()
+            one, two = (client.sock, other) if up else (other, client.sock)
+            one.shutdown(socket.SHUT_WR)
+            self.assertEqual(two.recv(1), b"")
+            reset(one)
+            wait_until(lambda: self.counts(proxy)["active"] == 0)
+            wait_until(lambda: is_reset(two))
+
+    def test_are_no_whole_if_the_proxy_ends_the_connection(self):
+        """A side that has got a part of the bytes does not take it for all of them."""
+        def stop(proxy):
+            proxy.process.send_signal(signal.SIGTERM)
+
+        def leave_the_file(proxy):
+            proxy.write(proxy.config.replace(f":{server.port}", f":{Server(self).port}"))
+            proxy.process.send_signal(signal.SIGHUP)
+
+        slow = '[[limit]]\nname = "bytes"\nbandwidth = { down = "20kB/s burst 16kB" }\n'
+        data = pattern(300_000)
+        for end in (stop, leave_the_file):
+            with self.subTest(end.__name__):
+                server = Server(self)
+                proxy = self.proxy([server], limits=slow, names=["bytes"], top='drain = "500ms"\n')
+                client = self.client(proxy)
+                other = server.accept()
+                other.sendall(data)
+                other.close()
+                exactly(client.sock, 16_000)
+                end(proxy)
+                self.assertRaises(ConnectionResetError, receive_all, client.sock)
+        with self.subTest("idle"):  # the client reads late
+            server = Server(self)
+            proxy = self.proxy([server], more='idle = "1s"\n')
+            client = self.client(proxy, receive_buffer=4096)
+            other = server.accept()
+            threading.Thread(target=send_until_cut, args=(other,), daemon=True).start()
+            wait_until(lambda: self.counts(proxy)["served"] == 1)
+            self.assertRaises(ConnectionResetError, receive_all, client.sock)
+
+    @plain_only("the end of an idle connection is not announced")
+    def test_are_whole_if_the_connection_was_idle(self):
+        server = Server(self)
+        proxy = self.proxy([server], more='idle = "1s"\n')
+        client = self.client(proxy)
+        other = server.accept()
+        other.sendall(b"all")
+        self.assertEqual(receive_all(client.sock), b"all")
 
 
 class Limits(TcpTest):
@@ -264,7 +334,7 @@ class Limits(TcpTest):
             wait_until(lambda: self.counts(proxy)["waiting"] == len(crowd))
             for i, sock in enumerate(crowd):
                 if which == 1 and i % 3 == 0:
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    reset(sock)
                 sock.close()
             wait_until(lambda: self.counts(proxy)["waiting"] == 0)
             before = memory(proxy) if which == 0 else before  # the first crowd leaves memory for the next ones

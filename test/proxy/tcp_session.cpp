@@ -1,4 +1,5 @@
 #include "local_proxy.hpp"
+#include "net/proxy_protocol.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -333,6 +334,11 @@ BOOST_AUTO_TEST_CASE(is_limited_by_the_client_of_its_balancer) {
     proxy.pass(10s + rounds);
     BOOST_TEST(endless.ended());
     BOOST_TEST(proxy.served() == 2u);
+    auto const& counts = proxy.worker().accounting().counts();
+    for (auto const why :
+         {proxy::introduction_failure::untrusted, proxy::introduction_failure::invalid,
+          proxy::introduction_failure::timeout})
+        BOOST_TEST(counts[why].value() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(is_limited_by_the_rate_of_new_connections) {
@@ -472,6 +478,24 @@ BOOST_AUTO_TEST_CASE(may_leave_the_configuration) {
     BOOST_TEST(client.ended());
     BOOST_TEST(proxy.at_server().ended());
     BOOST_TEST((proxy.counts().ended == counts{1, 0, 0, 0}));  // of both configurations
+}
+
+BOOST_AUTO_TEST_CASE(may_leave_the_configuration_and_return) {
+    auto const drain = std::string("drain = \"5s\"\n");
+    tcp_proxy proxy(drain + servers + listens(""));
+    auto& client = proxy.client();
+    for (int i = 0; i != 2; ++i) {
+        proxy.reload(
+            drain + "[[upstream]]\nname = \"database\"\nservers = [\"OTHER\"]\n" + listens(""));
+        proxy.pass(3s);
+        proxy.reload(drain + servers + listens(""));
+        proxy.pass(3s);
+    }
+    proxy.pass(1min);
+    client.send("x");
+    proxy.settle();
+    BOOST_TEST(proxy.at_server().take() == "x");
+    BOOST_TEST(!client.ended());
 }
 
 BOOST_AUTO_TEST_CASE(keep_their_connections_in_a_reload) {

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import ssl
-import struct
 import subprocess
 import tempfile
 import threading
@@ -14,12 +13,11 @@ import time
 
 from admin_support import stats
 from authority import make_self_signed
-from support import PATIENCE, Client, Proxy, ProxyTest, main, pattern, skip, wait_until
+from support import PATIENCE, Client, Proxy, ProxyTest, main, pattern, reset, skip, wait_until
 
 if not shutil.which("openssl"):
     skip("there is no openssl; to mend it, run test/setup")
 UNRECOGNIZED_NAME = b"\x15\x03\x03\x00\x02\x02\x70"
-RESET = struct.pack("ii", 1, 0)
 
 
 class TlsServer:
@@ -183,7 +181,7 @@ class Routes(ProxyTest):
                     with contextlib.suppress(ConnectionResetError):
                         self.assertEqual(client.sock.recv(10), b"")
                 elif how == "reset":
-                    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                    reset(client.sock)
                 client.sock.close()
         wait_until(lambda: self.totals(proxy, "disconnected")[""] == 9)
         began = time.monotonic()
@@ -217,7 +215,7 @@ class Routes(ProxyTest):
             wait_until(lambda: self.totals(proxy, "waiting")["a.example"] == len(crowd))
             for i, sock in enumerate(crowd):
                 if i % 3 == 0:
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                    reset(sock)
                 sock.close()
             wait_until(lambda: self.totals(proxy, "waiting")["a.example"] == 0)
         self.assertEqual(self.totals(proxy, "disconnected")["a.example"], 4000)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import ssl
-import struct
 import subprocess
 import tempfile
 import threading
@@ -18,13 +17,12 @@ import unittest
 from admin_support import stats
 from over_tls import EncryptedSocket
 from ports import reserve
-from support import PATIENCE, Proxy, main, pattern, skip, wait_until
+from support import PATIENCE, Proxy, main, pattern, reset, skip, wait_until
 from tcp import Server, exactly, limit, receive_all
 from tls_support import Certificates, client_context
 
 if not shutil.which("openssl"):
     skip("there is no openssl; to mend it, run test/setup")
-RESET = struct.pack("ii", 1, 0)
 
 
 class Tls(unittest.TestCase):
@@ -127,13 +125,11 @@ class Tls(unittest.TestCase):
                 if how == "fin":
                     sock.shutdown(socket.SHUT_WR)
                 else:
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-                    sock.close()
+                    reset(sock)
                 self.assertRaises(ConnectionResetError, other.recv, 1)
         # And back.
         client, other = self.pair(proxy, server)
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        other.close()
+        reset(other)
         with self.assertRaises((ConnectionResetError, ssl.SSLEOFError)):
             client.recv(1)
         wait_until(lambda: self.counts(proxy)["active"] == 0)

@@ -7,9 +7,10 @@ import ssl
 import subprocess
 import tempfile
 
+from client_certificates import Authority
 from support import PATIENCE, PROXY
 from tls_support import (UNRECOGNIZED_NAME, PROTOCOL_VERSION, NO_APPLICATION_PROTOCOL, TlsClient, TlsTest,
-                         alert_of, client_context, openssl, run_tests)
+                         alert_of, client_context, cpu_seconds, openssl, run_tests)
 
 
 class Tls(TlsTest):
@@ -37,6 +38,42 @@ class Tls(TlsTest):
     def test_the_common_name_counts_without_another(self):
         proxy = self.start_tls("a", "common")
         self.assertEqual(self.served(proxy, "common.example"), "common")
+
+    def certificate_for(self, proxy, name):
+        with TlsClient(proxy.port, name) as client:
+            self.assertEqual(client.ask().status, 200)
+            return client.certificate()
+
+    def test_the_name_selects_one_of_two_hundred_certificates(self):
+        """They differ in their names only. The signatures are wrong, which neither the proxy nor this client verifies.
+        A start takes less CPU time per certificate than four handshakes."""
+        files = self.files
+        files.make("n000", "n000.example", "*.n000.example")
+        ders = [files.der("n000").replace(b"n000", b"n%03d" % i) for i in range(200)]
+        for i, der in enumerate(ders):
+            with open(files.path(f"n{i:03}.pem"), "w") as pem:
+                pem.write(ssl.DER_cert_to_PEM_cert(der))
+        entries = ", ".join(files.entry(f"n{i:03}", "n000") for i in range(200))
+        proxy = self.start_with(files.listen().replace("tls = []", f"tls = [{entries}]"))
+        begin = cpu_seconds(proxy)
+        for i, der in enumerate(ders):
+            self.assertEqual(self.certificate_for(proxy, f"{'x.' * (i % 2)}n{i:03}.example"), der)
+        self.assertLess(begin, 4 * (cpu_seconds(proxy) - begin))
+        for name in ("n200.example", "x.n200.example", "x.x.n000.example"):
+            self.assertEqual(self.served(proxy, name), UNRECOGNIZED_NAME)
+
+    def test_a_certificate_for_two_hundred_names(self):
+        names = [f"m{i}.example" for i in range(200)]
+        self.files.make("many", *names)
+        proxy = self.start_tls("a", "many")
+        for name in names:
+            self.assertEqual(self.certificate_for(proxy, name), self.files.der("many"))
+        self.assertEqual(self.served(proxy, "m200.example"), UNRECOGNIZED_NAME)
+        with TlsClient(proxy.port, names[0]) as client:
+            statuses = []
+            for client.host in [*names, "a.example"]:
+                statuses.append(client.ask().status)
+            self.assertEqual(statuses, [200] * 200 + [421])
 
     def test_a_client_gets_the_kind_of_key_that_it_can_verify(self):
         two = dict(high=ssl.TLSVersion.TLSv1_2)
@@ -135,10 +172,30 @@ class Tls(TlsTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_certificate_out_of_its_time_is_said(self):
-        self.files.make("expired", "a.example", days=-1)
-        status, said = self.check(self.files.listen("expired"))
-        self.assertEqual(status, 0)
-        self.assertRegex(said, r"listen `127.0.0.1:0`: certificate `.*expired.pem` expired at \d{4}-")
+        """By a check, at the start and at a reload. It is served: perhaps its clients have another clock."""
+        files = Authority()
+        self.addCleanup(files.folder.cleanup)
+        files.make("a", "a.example")
+        files.make_authority("root")
+        for name, begin, end in [("expired", -9000, -10), ("early", 9000, 10_000)]:
+            files.issue(name, "/CN=a", "root", begin, end, "subjectAltName=DNS:a.example\n")
+            os.chmod(files.path(name + ".key"), 0o600)
+        port = self.unused_port()
+        listen = lambda *names: files.listen(*names, port=port)
+        for name, what in [("expired", "expired at"), ("early", "is not valid before")]:
+            said = rf"listen `127.0.0.1:{port}`: certificate `.*/{name}.pem` {what} \d{{4}}-"
+            with self.subTest(name=name):
+                status, text = self.check(listen("a", name))
+                self.assertEqual(status, 0)
+                self.assertRegex(text, said)
+                proxy = self.start_with(listen(name))
+                self.assertRegex(proxy.process.stderr.readline(), said)
+                self.assertEqual(self.certificate_for(proxy, "a.example"), files.der(name))
+                self.assertIn("reloaded", self.reload(proxy, listen("a")))
+                self.assertRegex(self.reload(proxy, listen(name)), said)
+                self.assertIn("reloaded", proxy.process.stderr.readline())
+                self.assertEqual(self.certificate_for(proxy, "a.example"), files.der(name))
+                proxy.stop()
 
     # ---- The protocol
 
@@ -173,6 +230,36 @@ class Tls(TlsTest):
         with self.assertRaises(ssl.SSLError) as failed:
             TlsClient(proxy.port, context=context)
         self.assertEqual(alert_of(failed.exception), NO_APPLICATION_PROTOCOL)
+
+    def test_each_certificate_has_the_protocols(self):
+        """Also after a reload, and in a resumed session."""
+        port = self.unused_port()
+        listen = lambda *files: self.files.listen(*files, port=port, more='unknown_name = "first"\n')
+        proxy = self.start_with(listen("a", "b"))
+
+        def chosen(name, *offered, high=ssl.TLSVersion.TLSv1_3):
+            """The protocol of a connection, and of one that resumes its session; or the alert."""
+            context, session, found = client_context(high=high), None, []
+            context.set_alpn_protocols(offered)
+            try:
+                for _ in range(2):
+                    with TlsClient(port, name, context, session) as client:
+                        self.assertEqual(client.ask().status, 200)
+                        self.assertEqual(client.sock.session_reused, bool(session))
+                        session = client.sock.session
+                        found.append(client.sock.selected_alpn_protocol())
+            except ssl.SSLError as e:
+                return alert_of(e)
+            return found
+
+        for files in (None, ("b", "a"), ("new", "b", "a-rsa")):
+            if files:
+                self.assertIn("reloaded", self.reload(proxy, listen(*files)))
+            for name in ("a.example", "b.example", "x.a.example", "unknown.example", None):
+                for high in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+                    with self.subTest(files=files, name=name, high=high):
+                        self.assertEqual(chosen(name, "h2", "http/1.1", high=high), ["http/1.1"] * 2)
+                        self.assertEqual(chosen(name, "h2", high=high), NO_APPLICATION_PROTOCOL)
 
     def test_no_renegotiation(self):
         proxy = self.start_tls("a")

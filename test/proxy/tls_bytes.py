@@ -2,14 +2,20 @@
 """Requests, responses and upgraded connections over TLS."""
 
 import contextlib
+import fcntl
 import hashlib
+import os
+import select
 import socket
 import ssl
 import struct
+import subprocess
+import termios
 import threading
 import time
+import types
 
-from support import PATIENCE, Client, pattern, wait_until
+from support import PATIENCE, Answer, Client, Reader, pattern, wait_until
 from tls_support import GET, TlsClient, TlsTest, both_ways, client_context, openssl, run_tests
 
 
@@ -122,6 +128,81 @@ class Bytes(TlsTest):
             with self.assertRaises(OSError):  # SSLEOFError or a reset
                 client.answer()
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
+
+    def test_a_client_that_leaves_within_an_answer(self):
+        """With a reset, or without or with an announcement of the end: the response ends, and its seat is free."""
+        ended = threading.Semaphore(0)
+
+        def endless(sock, request, reader):
+            sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            with contextlib.suppress(OSError):
+                while True:
+                    sock.sendall(b"1000\r\n%s\r\n" % (b"x" * 4096))
+            ended.release()
+            return False
+
+        def announce(client):
+            client.sock.setblocking(False)  # the answer of the proxy is behind the response
+            with contextlib.suppress(OSError):
+                client.sock.unwrap()
+            client.close()
+
+        self.upstream.script["/endless"] = endless
+        limit = '[[limit]]\nname = "one"\nrule = "1 seats"\n[[route]]\nupstream = "shop"\nlimits = "one"\n'
+        proxy = self.start_with(self.files.listen("a") + limit)
+        for high in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            for leave in (Client.abort, Client.close, announce):
+                client = TlsClient(proxy.port, context=client_context(high=high))
+                client.send(GET % "/endless")
+                client.reader.exactly(100_000)
+                leave(client)
+                self.assertTrue(ended.acquire(timeout=PATIENCE))
+                wait_until(lambda: proxy.numbers()["one"]["in use"] == 0)
+        wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
+        self.assertEqual(proxy.numbers()["proxy"]["disconnected"], 6)
+
+    def test_key_updates(self):
+        """A client changes its keys, and asks the proxy for new ones: before requests, and within requests and responses."""
+        proxy = self.start_tls("a", config="threads = 1\n")
+        console = subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{proxy.port}", "-servername", "a.example",
+                                    "-tls1_3", "-quiet", "-no_ign_eof"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+
+        def end():
+            console.kill()
+            console.communicate()
+
+        def receive(n):
+            self.assertTrue(select.select([console.stdout], [], [], PATIENCE)[0])
+            return os.read(console.stdout.fileno(), n)
+
+        def write(text):
+            console.stdin.write(text)
+            console.stdin.flush()
+            # A command that comes together with other bytes is data.
+            wait_until(lambda: fcntl.ioctl(console.stdin, termios.FIONREAD, bytes(4)) == bytes(4))
+
+        def update(how):
+            write(how)
+            while (line := console.stderr.readline()) != b"KEYUPDATE\n":
+                self.assertTrue(line)
+
+        self.addCleanup(end)
+        reader = Reader(types.SimpleNamespace(recv=receive))
+        body = pattern(5_000_000)
+        for how in (b"k\n", b"K\n"):
+            for _ in range(3):
+                update(how)
+            write((GET % f"/bytes/{len(body)}").encode())
+            reader.head()
+            for start in range(0, len(body), 1_000_000):
+                update(how)
+                self.assertEqual(reader.exactly(1_000_000), body[start : start + 1_000_000])
+            write(b"POST /digest HTTP/1.1\r\nHost: a.example\r\nContent-Length: 6000\r\n\r\n")
+            for _ in range(3):
+                update(how)
+                write(b"x" * 2000)
+            self.assertEqual(Answer(reader).body, hashlib.sha256(b"x" * 6000).hexdigest().encode())
 
     def test_a_body_that_ends_without_announcement_is_incomplete(self):
         proxy = self.start_tls("a")

@@ -106,7 +106,7 @@ class TlsPlain(ProxyTest):
 
     def test_other_bytes_end_the_connection(self):
         """Only a text that can be a request gets an answer."""
-        port = self.start_with(self.files.listen("a")).port
+        port = self.start_with('[timeouts]\nhandshake = "300ms"\n' + self.files.listen("a")).port
         for first in (b"get / HTTP/1.1\r\n\r\n", b"\r\n", b"\0", b"\x80\x2e\x01\0\x02", b"[", b"@"):
             with Client(port) as client:
                 client.send(first + b"x" * 20)

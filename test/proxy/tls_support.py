@@ -1,12 +1,15 @@
 """Certificates in temporary folders, and clients of TLS."""
 
 import contextlib
+import hashlib
+import hmac
 import os
 import re
 import select
 import shutil
 import signal
 import ssl
+import struct
 import subprocess
 import tempfile
 
@@ -19,6 +22,7 @@ if not shutil.which("openssl"):
 BUILT_WITHOUT = "this weir-proxy was built without TLS"
 GET = "GET %s HTTP/1.1\r\nHost: a.example\r\n\r\n"
 UNRECOGNIZED_NAME, PROTOCOL_VERSION, NO_APPLICATION_PROTOCOL = 112, 70, 120
+ALERT, HANDSHAKE, DATA = 21, 22, 23  # kinds of records
 
 
 def openssl(*arguments, **how):
@@ -79,6 +83,100 @@ class TlsClient(Client):
 
     def certificate(self):
         return self.sock.getpeercert(binary_form=True)
+
+
+def client_hello(context=None):
+    """The records of a ClientHello."""
+    outgoing = ssl.MemoryBIO()
+    tls = (context or client_context()).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="a.example")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
+
+
+def message_in(records):
+    """The bytes in records."""
+    message = b""
+    while records:
+        size = int.from_bytes(records[3:5], "big")
+        message, records = message + records[5 : 5 + size], records[5 + size :]
+    return message
+
+
+def in_records(message, size):
+    """A message of a handshake in records of `size` bytes."""
+    pieces = [message[i : i + size] for i in range(0, len(message), size)]
+    return b"".join(struct.pack("!BHH", HANDSHAKE, 0x301, len(piece)) + piece for piece in pieces)
+
+
+class RecordClient(Client):
+    """A client of TLS 1.2 that can send records of any kind. They are encrypted with ChaCha20-Poly1305 (RFC 8439, RFC 7905)."""
+
+    def __init__(self, port):
+        super().__init__(port)
+        context = client_context(high=ssl.TLSVersion.TLSv1_2, ciphers="ECDHE-ECDSA-CHACHA20-POLY1305")
+        incoming, outgoing, received = ssl.MemoryBIO(), ssl.MemoryBIO(), b""
+        with tempfile.NamedTemporaryFile("r") as log:
+            context.keylog_filename = log.name
+            tls = context.wrap_bio(incoming, outgoing, server_hostname="a.example")
+            while True:
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    tls.do_handshake()
+                    break
+                self.send(outgoing.read())
+                piece = self.sock.recv(65536)
+                received += piece
+                incoming.write(piece)
+            client_random, secret = map(bytes.fromhex, log.read().split()[-2:])
+        seed = b"key expansion" + received[11:43] + client_random
+        a, block = seed, b""
+        while len(block) < 76:
+            a = hmac.digest(secret, a, hashlib.sha256)
+            block += hmac.digest(secret, a + seed, hashlib.sha256)
+        self.key, self.nonce, self.number = block[:32], int.from_bytes(block[64:76], "big"), 1  # Finished was record 0
+
+    def record(self, kind, data):
+        """The next record."""
+        nonce = (self.nonce ^ self.number).to_bytes(12, "big")
+        head = struct.pack("!QBHH", self.number, kind, 0x303, len(data))
+        self.number += 1
+        stream = b"".join(self.block(i, nonce) for i in range(len(data) // 64 + 2))
+        sealed = bytes(a ^ b for a, b in zip(data, stream[64:]))
+        padded = lambda text: text + bytes(-len(text) % 16)
+        tag = self.tag(stream, padded(head) + padded(sealed) + struct.pack("<QQ", len(head), len(sealed)))
+        return struct.pack("!BHH", kind, 0x303, len(sealed) + 16) + sealed + tag
+
+    # The columns, then the diagonals.
+    QUARTERS = [(i, 4 + (i + k) % 4, 8 + (i + 2 * k) % 4, 12 + (i + 3 * k) % 4) for k in (0, 1) for i in range(4)]
+
+    def block(self, n, nonce):
+        begin = struct.unpack("<16I", b"expand 32-byte k" + self.key + n.to_bytes(4, "little") + nonce)
+        x, mask = list(begin), 0xFFFFFFFF
+        for i, j, k, m in self.QUARTERS * 10:
+            a, b, c, d = x[i], x[j], x[k], x[m]
+            for first, second in ((16, 12), (8, 7)):
+                a = a + b & mask
+                d ^= a
+                d = (d << first | d >> 32 - first) & mask
+                c = c + d & mask
+                b ^= c
+                b = (b << second | b >> 32 - second) & mask
+            x[i], x[j], x[k], x[m] = a, b, c, d
+        return struct.pack("<16I", *(one + other & mask for one, other in zip(begin, x)))
+
+    @staticmethod
+    def tag(key, text):
+        r = int.from_bytes(key[:16], "little") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF
+        total = 0
+        for i in range(0, len(text), 16):
+            total = (total + int.from_bytes(text[i : i + 16] + b"\1", "little")) * r % ((1 << 130) - 5)
+        return ((total + int.from_bytes(key[16:32], "little")) % (1 << 128)).to_bytes(16, "little")
+
+    def next_kind(self):
+        """Receives a record, and returns its kind."""
+        kind, _, size = struct.unpack("!BHH", self.reader.exactly(5))
+        self.reader.exactly(size)
+        return kind
 
 
 def both_ways(client, data, size):
@@ -157,9 +255,24 @@ class TlsTest(ProxyTest):
                 return step()
             except ssl.SSLWantReadError:
                 client.send(outgoing.read())
-                incoming.write(client.sock.recv(65536))
+                piece = client.sock.recv(65536)
+                if not piece:
+                    raise EOFError
+                incoming.write(piece)
             finally:
                 client.send(outgoing.read())
+
+
+def cpu_seconds(proxy):
+    with open(f"/proc/{proxy.process.pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(proxy):
+    """In KiB."""
+    with open(f"/proc/{proxy.process.pid}/status") as status:
+        return int(status.read().split("VmRSS:")[1].split()[0])
 
 
 def handshakes_of(proxy):

@@ -16,7 +16,7 @@ import time
 
 import authority
 from admin_support import request, stats
-from support import PATIENCE, Client, in_parallel, main, pattern, wait_until
+from support import PATIENCE, Client, in_parallel, main, new_seed, pattern, reset, wait_until
 from tls_upstream_support import TRUSTED, OTHER, TlsTest, SLOW, closes
 
 
@@ -169,8 +169,7 @@ class Damage(Slices):
                         other.sendall(data[:at])
                         break
                     else:
-                        other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-                        return other.close()
+                        return reset(other)
                 left -= len(data)
                 other.sendall(data)
             other.shutdown(socket.SHUT_WR)
@@ -178,7 +177,7 @@ class Damage(Slices):
 
 class Faults(TlsTest):
     def test_damaged_bytes_never_reach_a_client(self):
-        damage = Damage(self, self.upstream.port, seed=int(os.environ.get("WEIR_SEED", "1")))
+        damage = Damage(self, self.upstream.port, seed=new_seed())
         proxy = self.start_shop(servers=[damage], top='threads = 2\n[timeouts]\nupstream = "500ms"\n')
         outcomes = collections.Counter()
         end = time.monotonic() + float(os.environ.get("WEIR_SECONDS", "2"))

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Limits of bytes over the wire: never above the rate, and not much below it on a machine of any load."""
 
+import json
 import re
 import signal
 import socket
+import tempfile
 import threading
 import time
 
@@ -182,6 +184,22 @@ class Bandwidth(ProxyTest):
             proxy.stop()
             self.assertLess(time.monotonic() - began, 10)
             self.assertLess(len(client.ended()), 30_000)
+
+    def test_the_log_has_the_time_for_which_bytes_waited(self):
+        with tempfile.TemporaryDirectory(prefix="weir-log-") as folder:
+            log = f'access_log = "{folder}/log"\naccess_log_format = "json"\n'
+            other = '[[route]]\npath = "/chunked"\nupstream = "a"\n'
+            proxy = self.start_with(log + file("{ down = '100kB/s burst 10kB' }").replace("[[route]]", other + "[[route]]", 1))
+            with Client(proxy.port) as client:
+                for target in ("/bytes/40000", "/chunked/40000"):
+                    self.assertEqual(client.ask(target).body, pattern(40_000))
+            proxy.stop()
+            with open(f"{folder}/log") as lines:
+                limited, other = map(json.loads, lines)
+        self.assertGreaterEqual(limited["throttled"], 0.25)  # 30 kB wait
+        self.assertGreaterEqual(limited["request_time"], limited["throttled"])
+        self.assertEqual(limited["waited"], 0)
+        self.assertNotIn("throttled", other)
 
     def test_figures(self):
         proxy = self.start_with(file("{ down = '1MB/s', up = '1MB/s' }"))

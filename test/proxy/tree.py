@@ -222,6 +222,8 @@ class Tree(ProxyTest):
 
         found = json.loads(ask("GET /stats.json")[1])["limits"][0]
         self.assertEqual((found["keys"], found["max_keys"], found["granted"], found["rejected"]["too_many_keys"]), (2, 2, 1, 1))  # `a` and `ann`
+        self.assertEqual(found["when_full"], "reject")
+        self.assertEqual(proxy.process.stderr.readline(), "weir-proxy: limit tree: 2 of 2 keys are in use; requests with further keys are rejected\n")
         self.assertTrue(found["rule"].startswith("tree max_keys 2 / 60/1h burst 21, "))
         self.assertFalse({"memory", "max_memory", "capacity"} & set(found))
         self.assertIn('weir_limit_max_keys{limit="tree"} 2\n', ask("GET /metrics")[1])

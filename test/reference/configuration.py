@@ -82,6 +82,7 @@ NEEDS_OF_KEY = {
     ("limit", "on_failure"): {"store": "counts"},
     ("limit", "max_keys"): {"key": "client"},
     ("limit", "max_memory"): {"key": "client"},
+    ("limit", "evict_within"): {"key": "client"},
     ("limit", "when_full"): {"key": "client"},
     ("limit", "overrides"): {"key": "client"},
     ("limit", "tree"): {"rule": None, "key": "client"},

@@ -171,8 +171,12 @@ class Proxy(ProxyTest):
         self.assertEqual(made.returncode, 0, made.stderr)
         return f'[[listen]]\naddress = "127.0.0.3:0"\ntls = [{{ certificate = "{file}.crt", key = "{file}" }}]\n'
 
+    def introduced_listener(self):
+        return f'[[listen]]\naddress = "unix:{self.folder.name}/introduced"\nproxy_protocol = true\n'
+
     def test_metrics(self):
-        found, values = families(request(self.start_serving(self.tls_listener() + ENCRYPTED), "/metrics").body.decode())
+        listeners = self.tls_listener() + self.introduced_listener() + ENCRYPTED
+        found, values = families(request(self.start_serving(listeners), "/metrics").body.decode())
         described = {names(row[0])[0]: [row[1], names(row[2]), row[3]] for row in tables(page("metrics"), "metric")}
         self.assertEqual(described, found)
         for label in ("result", "decision", "reason", "kind", "mode"):
@@ -181,7 +185,7 @@ class Proxy(ProxyTest):
                 self.assertEqual({name for row in rows for name in names(row[0])}, values[label] - {""})
 
     def test_members_of_stats(self):
-        proxy = self.start_serving(self.tls_listener())
+        proxy = self.start_serving(self.tls_listener() + self.introduced_listener())
         with Client(proxy.port) as client:
             self.assertEqual([client.ask("/slow").status for _ in range(2)], [204, 204])
         self.assertEqual(put(proxy, "trial", "2/1h")[0], 200)
@@ -246,9 +250,11 @@ class Proxy(ProxyTest):
         lines = [json.loads(line) for line in self.log()]
         rows = tables(page("access-log"), "member")
         order = [names(row[0])[0] for row in rows]
+        of_bandwidth = tables(page("access-log"), "member with a bandwidth")
+        further = [names(row[0])[0] for row in of_bandwidth]
+        self.assertEqual({tuple(line) for line in lines}, {(*order,), (*order, *further)})
         for line in lines:
-            self.assertEqual(list(line), order)
-            for name, kind, _ in rows:
+            for name, kind, _ in rows + (of_bandwidth if further[0] in line else []):
                 self.assertIn({str: "text", type(None): "null"}.get(type(line[names(name)[0]]), "number"), kind.split(" or "))
         example = json.loads(re.search("```json\n(.*?)\n```", page("access-log"))[1])
         self.assertEqual(list(example), order)

@@ -97,7 +97,7 @@ struct with_client : two_ends {
     std::shared_ptr<tls::context const> context_of_all = tls::make_context(
         {.listener = "x", .certificates = {{pem.path("a.pem"), pem.path("a.key")}}},
         tls::make_ticket_keys());
-    std::unique_ptr<net::channel> channel = context_of_all->accept(mine.native_handle());
+    std::unique_ptr<net::channel> channel = context_of_all->accept(mine.native_handle(), false);
     tls::context_ptr client_context{SSL_CTX_new(TLS_client_method())};
     tls::ssl_ptr client;
 };
@@ -202,6 +202,7 @@ BOOST_AUTO_TEST_CASE(only_an_announced_end_is_an_end) {
     for (bool const announced : {true, false}) {
         with_client w;
         BOOST_REQUIRE(w.shake_hands() == net::error_code());
+        w.client_reads();
         if (announced)
             SSL_shutdown(w.client.get());
         w.they_end_their_half();
@@ -209,6 +210,7 @@ BOOST_AUTO_TEST_CASE(only_an_announced_end_is_an_end) {
         auto const expected = announced ? net::error_code(asio::error::eof)
                                         : net::error_code(asio::error::connection_reset);
         BOOST_TEST(w.channel->read(room).ec == expected);
+        BOOST_TEST(w.theirs.available() == 0u);  // no alert to a client that has closed
     }
 }
 

@@ -65,7 +65,7 @@ struct with_certificate {
         two_ends ends;
         ends.mine.non_blocking(true);
         ends.theirs.non_blocking(true);
-        auto const channel = listener->accept(ends.mine.native_handle());
+        auto const channel = listener->accept(ends.mine.native_handle(), false);
         tls::ssl_ptr const theirs(SSL_new(client.get()));
         SSL_set_fd(theirs.get(), ends.theirs.native_handle());
         SSL_set_connect_state(theirs.get());

@@ -23,7 +23,7 @@ class BandwidthRow {
       b.direction === 'up' ? 'from clients' : 'to clients',
       b.name,
       b.dry_run ? `${b.rate} (dry run)` : b.rate,
-      b.key,
+      b.keys === undefined ? b.key : `${b.key} (${grouped(b.keys)})`,
       size(b.bytes),
       grouped(b.waiting),
       b.dry_run ? `${size(b.late)} would wait` : time(b.waited_total)

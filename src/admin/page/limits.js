@@ -35,12 +35,16 @@ function whomOf(limit) {
   return limit.routes.length ? `${whom} on ${limit.routes.join(', ')}${more}` : whom;
 }
 
+// The part of the table of keys or of its memory that is in use, whichever is greater; 0 without a key.
+const fullOfKeys = l => Math.max(l.keys / l.max_keys || 0, l.memory / l.max_memory || 0);
+const NEARLY_FULL = 0.95; // as for the warning of the proxy
+
 function stateOf(f) {
   if (f.rejected) return 'rejecting';
   if (f.waiting) return 'waiting';
   if (f.lately) return 'lately';
   if (!f.asked) return 'idle';
-  return f.use >= 0.8 ? 'near' : 'ok';
+  return f.use >= 0.8 || f.full >= NEARLY_FULL ? 'near' : 'ok';
 }
 
 // The figures in the row of a limit.
@@ -51,6 +55,7 @@ function figuresOf(limit) {
     name: nameOf(limit),
     whom: whomOf(limit),
     use: limit.use ?? -1,
+    full: fullOfKeys(limit),
     granted: ring.rate(GRANTED),
     waiting: limit.waiting,
     p99: limit.last_minute.p99_wait,
@@ -66,7 +71,16 @@ function figuresOf(limit) {
 function useText(limit) {
   if (limit.seats && limit.capacity !== undefined) return `${grouped(limit.in_use)}/${grouped(limit.capacity)}`;
   if (limit.use !== undefined) return percent(limit.use);
+  if (fullOfKeys(limit) >= NEARLY_FULL) return `keys ${percent(fullOfKeys(limit))}`;
   return limit.seats ? grouped(limit.in_use) : '–'; // each key has its own
+}
+
+function keysText({keys, max_keys, memory, max_memory, evicted}) {
+  if (keys === undefined) return '';
+  const part = (n, most, format) => `${format(n)} of ${format(most)} (${percent(n / most)})`;
+  const bytes = memory === undefined ? '' : `, which take ${part(memory, max_memory, size)} of memory`;
+  const gone = evicted ? `; ${grouped(evicted)} evicted` : '';
+  return ` Keys: ${part(keys, max_keys, grouped)}${bytes}${gone}.`;
 }
 
 class LimitRow {
@@ -270,8 +284,8 @@ class LimitDetail {
     const reasons = Object.keys(REASONS)
       .map((name, i) => [name, ring.sum([LIMIT.reasons + i])])
       .filter(one => one[1]);
-    const memory = limit.memory === undefined ? '' : ` Memory of the keys: ${size(limit.memory)}.`;
-    const now = JSON.stringify([reasons, limit.top_rejected, limit.recent_waits, limit.queue, whomOf(limit), memory]);
+    const keys = keysText(limit);
+    const now = JSON.stringify([reasons, limit.top_rejected, limit.recent_waits, limit.queue, whomOf(limit), keys]);
     if (now === this.shown) return;
     this.shown = now;
     const lines = reasons.map(([name, n]) => [REASONS[name], grouped(n)]);
@@ -287,7 +301,13 @@ class LimitDetail {
     this.clients.replaceChildren(...(clients.length ? [tableOf(['client', 'rejected', 'share'], clients)] : []));
     this.waits.replaceChildren(...this.waitsOf(limit.recent_waits));
     const store = limit.store ? ` Store: ${limit.store.mode}.` : '';
-    show(this.facts, `For ${whomOf(limit)}.${memory}${limit.queue ? ` Queue: ${limit.queue}.` : ''}${store}`);
+    const further = limit.when_full === 'share' ? 'share one limiter' : 'are rejected';
+    const warning = make('span', {class: 'warn'}, ` While no tracked key makes place, requests with further keys ${further}.`);
+    this.facts.replaceChildren(
+      `For ${whomOf(limit)}.${keys}`,
+      ...(fullOfKeys(limit) >= NEARLY_FULL ? [warning] : []),
+      `${limit.queue ? ` Queue: ${limit.queue}.` : ''}${store}`
+    );
   }
 
   waitsOf(waits) {

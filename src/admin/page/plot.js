@@ -80,6 +80,8 @@ class Plot {
 
   resize() {
     ({width: this.width, height: this.height} = this.svg.getBoundingClientRect());
+    // On paper the plot has another size, without an event.
+    set(this.svg, 'viewBox', `0 0 ${this.width} ${this.height}`);
   }
 
   x(s) {
