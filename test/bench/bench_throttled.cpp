@@ -6,7 +6,8 @@
 // Then the exactness, with writers that always want to write. It prints these columns.
 // - rate: the mean rate after the first tenth, less the limit.
 // - excess: the bytes above rate * time in the worst window, in milliseconds of the rate.
-// - Jain: Jain's index of fairness, in the worst second.
+// - first, later: Jain's index of fairness in the first second, in which the burst goes to the streams that begin, and in
+//   the worst second after it.
 // - CPU: the CPU time of the process with the receivers, as a share of one core.
 //
 //     bench_throttled [--seconds=N]         default: 10 seconds per measurement
@@ -263,25 +264,27 @@ void measure(asio::io_context& context, std::string_view what, double rate, int 
         before = t;
         bytes += t < warm ? 0 : size;
     }
-    double jain = 1;
-    for (auto const& second : shares) {
+    auto const jain = [](std::vector<double> const& second) {
         double sum = 0;
         double squares = 0;
         for (auto const share : second) {
             sum += share;
             squares += share * share;
         }
-        if (squares > 0)
-            jain = std::min(jain, sum * sum / (static_cast<double>(second.size()) * squares));
-    }
+        return squares > 0 ? sum * sum / (static_cast<double>(second.size()) * squares) : 1;
+    };
+    double later = 1;
+    for (auto second = shares.begin() + 1; second != shares.end(); ++second)
+        later = std::min(later, jain(*second));
     auto const mean =
         bytes / (std::chrono::duration<double>(log.back().first - warm).count() * rate);
-    fmt::print("{:<44} {:>+7.2f} % {:>9.1f} ms {:>8.4f} {:>7.1f} %\n", what, (mean - 1) * 100,
-               worst / rate * 1e3, jain, cpu * 100);
+    fmt::print("{:<44} {:>+7.2f} % {:>9.1f} ms {:>8.4f} {:>8.4f} {:>7.1f} %\n", what,
+               (mean - 1) * 100, worst / rate * 1e3, jain(shares.front()), later, cpu * 100);
 }
 
 void measure_exactness(double seconds) {
-    fmt::print("\n{:<44} {:>9} {:>12} {:>8} {:>9}\n", "", "rate", "excess", "Jain", "CPU");
+    fmt::print("\n{:<44} {:>9} {:>12} {:>8} {:>8} {:>9}\n", "", "rate", "excess", "first", "later",
+               "CPU");
     for (double const rate : {1e6, 10e6, 100e6, 1e9}) {
         for (bool const equal : {true, false}) {
             asio::io_context context(1);
