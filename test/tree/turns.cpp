@@ -3,6 +3,7 @@
 
 #include "support/printing.hpp"
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -47,6 +48,35 @@ BOOST_AUTO_TEST_CASE(a_request_behind_one_that_is_too_late_borrows_from_the_lowe
     BOOST_TEST(late == errc::timed_out);
     BOOST_TEST(next.count() == 1);
     BOOST_TEST(tree.stats({"a", "b"})->saved == 3);
+}
+
+// Otherwise the root lends to it, out of the permits that a leaf beside /a can get nowhere else.
+BOOST_AUTO_TEST_CASE(a_request_behind_a_cancelled_one_borrows_from_the_lowest_lender) {
+    asio::io_context ctx;
+    weir::testing::rate_tree tree(
+        ctx, rate_tree_options::parse("tree / 14/1s burst 8, /a 10/1s burst 3, "
+                                      "/a/b most 1000/1s burst 9, /a/c most 1000/1s burst 9"));
+    auto const from_a = tree.try_enter({"a", "b"}, 3);
+    auto const from_root = tree.try_enter({"a", "c"}, 5);
+    BOOST_TEST_REQUIRE((from_a && from_root));
+    error_code cancelled;
+    tree.async_enter({"a", "b"}, 2, [&](error_code ec, permit) { cancelled = ec; });
+    permit first;
+    tree.async_enter({"a", "c"}, 1, [&](error_code, permit p) { first = std::move(p); });
+    permit second;
+    tree.async_enter({"a", "c"}, 1, [&](error_code, permit p) { second = std::move(p); });
+    run_for(ctx, 249ms);
+    BOOST_TEST_REQUIRE(first.count() == 1);
+    BOOST_TEST_REQUIRE(second.count() == 0);
+
+    // Now each of the two can lend 1. It is the turn of /a/b at /a, and that of /a/c at the root.
+    weir::testing::clock::advance_to(weir::testing::clock::now() + 5ms);
+    tree.cancel({"a", "b"});
+    BOOST_TEST(tree.stats({"a"})->lends == 0);
+    BOOST_TEST(tree.stats({})->lends == 1);
+    run_for(ctx, 0ms);
+    BOOST_TEST(cancelled == asio::error::operation_aborted);
+    BOOST_TEST(second.count() == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -34,11 +34,7 @@ public:
     /// Cancels all waiting requests of the key.
     template <class Like>
     void cancel_key(keyed_lookup<Like> const& who, time_point now) noexcept {
-        auto* const l = this->find(who).line();
-        if (!l)
-            return;
-        event const here(*this, l, now);
-        line_events::cancel_all(*l, this->parts());
+        this->cancel_line(this->find(who).line(), now);
     }
 
     /// Gives the key its own rule or, without one, the common rule. Returns false if there is no space for another

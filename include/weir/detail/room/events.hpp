@@ -130,10 +130,13 @@ public:
         }
         of_drains().sweep(budget, this->outbox());
         of_watchers().sweep(budget, this->outbox());
-        slots().each_outdated(this->epoch(), budget, [&](line_type& l) {
-            this->apply_events(l);
+        auto const examine_line = [&](line_type& l) {
             event const here(*this, &l, now);
             this->examine(l, now, budget);
+        };
+        slots().each_outdated(this->epoch(), budget, [&](line_type& l) {
+            this->apply_events(l);
+            examine_line(l);
         });
         parts().deadlines.expire(now, budget, [&](operation& op) { this->expire(op, now); });
         auto const serve_line = [&](line_type& l) {
@@ -141,6 +144,8 @@ public:
             this->serve(l, now, budget);
         };
         if constexpr (Slots::has_turns) {
+            // A cancelled request has no turn.
+            slots().each_due(time_point::min(), budget, examine_line);
             if (!this->pause().is_on(now))
                 slots().each_turn(now, budget, serve_line);
         }

@@ -71,8 +71,18 @@ protected:
         if constexpr (base::is_fed && !base::is_one)
             commands_at = feed(l, now);
         slots().rest(l, now, [&](line_type& one) {
+            if (one.sweep().holds_grants())
+                return time_point::min();  // before any other line
             return one.is_sweeping() ? now : std::min(next_event(one, now), commands_at);
         });
+    }
+
+    /// Cancels all requests that wait in a line, if there is one.
+    void cancel_line(line_type* l, time_point now) noexcept {
+        if (!l)
+            return;
+        event const here(*this, l, now);
+        line_events::cancel_all(*l, parts());
     }
 
     // Commands of a policy that is fed from outside.

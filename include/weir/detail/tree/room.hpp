@@ -51,11 +51,7 @@ public:
     }
     /// Cancels all requests that wait in a leaf.
     void cancel_leaf(tree_lookup const& who, time_point now) noexcept {
-        auto* const l = this->find(who).line();
-        if (!l)
-            return;
-        event const here(*this, l, now);
-        line_events::cancel_all(*l, this->parts());
+        this->cancel_line(this->find(who).line(), now);
     }
 };
 
