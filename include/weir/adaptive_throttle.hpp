@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/random.hpp>
+#include <weir/detail/read_clock.hpp>
 #include <weir/policy/adaptive_throttle.hpp>
 
 #include <chrono>
@@ -57,9 +58,7 @@ public:
     }
 
 private:
-    [[nodiscard]] static time_point now() noexcept {
-        return time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
-    }
+    [[nodiscard]] static time_point now() noexcept { return detail::read_clock<Clock>(); }
 
     std::mutex mutex_;
     policy::adaptive_throttle_rule rule_;

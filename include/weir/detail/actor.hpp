@@ -31,8 +31,7 @@ namespace weir::inline v0_2::detail {
 /// limiter's executor, never two at a time. Only `step()` arms the timer and keeps the context running.
 ///
 /// These invariants guarantee that no request is overlooked, and that the order is kept (test/model checks them):
-/// - A rejection at the gate and the entry into the queue happen in one critical section. So does the decision that the
-///   gate is open again: it is open iff no request waits.
+/// - The decision that a request must wait, and its entry into the queue, happen in one critical section.
 /// - The release of permits and their grant, or the message that causes the grant, happen in one critical section. Each
 ///   section that changes anything ends with a call of `wakeup`, and posts the message under the lock.
 /// - No handler or observer runs and no user's object is destroyed under the lock: handlers, permits, operations and

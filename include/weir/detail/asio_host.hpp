@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/counting_lock.hpp>
+#include <weir/detail/read_clock.hpp>
 #include <weir/detail/registry.hpp>
 #include <weir/detail/word_lock.hpp>
 #include <weir/time.hpp>
@@ -57,10 +58,7 @@ public:
     explicit asio_host(Executor const& ex)
         : executor_(ex), poster_(never_blocking(ex)), timer_(ex) {}
 
-    [[nodiscard]] static time_point now() noexcept {
-        return time_point(
-            std::chrono::duration_cast<duration>(clock_type::now().time_since_epoch()));
-    }
+    [[nodiscard]] static time_point now() noexcept { return read_clock<clock_type>(); }
 
     void attach(std::weak_ptr<context_user> user) {
         auto& context = boost::asio::query(executor_, boost::asio::execution::context);

@@ -27,8 +27,8 @@ namespace weir::inline v0_2::detail {
 /// The interface of a limiter for callers, permits, and chains. Each call is one critical section, in which it
 /// queries the room or reports an event to it; the `actor` does the work that results.
 ///
-/// While no request waits, a call on any thread is granted under the lock, and nothing else happens. Otherwise the
-/// request joins the queue.
+/// A request that no waiting request precedes is granted in its call, if permits are available. Otherwise it joins a
+/// queue.
 template <class Room, class Host>
 class core final : public chain_core, public actor<Room, Host> {
     using base = actor<Room, Host>;

@@ -43,7 +43,7 @@ inline void post_each(operation_list& outgoing, operation_list& dropped) noexcep
 }
 
 /// The work of a thread for an actor outside its lock. It reports events to the observer, posts completions, makes the
-/// claims of chains that were called, carries out a step's arrangement with the host and an command of the policy, and
+/// claims of chains that were called, carries out a step's arrangement with the host and a command of the policy, and
 /// destroys objects whose life has ended. `Memory` is a pointer to memory that is not needed; `Commands` defines the
 /// type of a command.
 template <class Actor, class Host, class Memory, class Commands>

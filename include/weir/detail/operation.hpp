@@ -9,7 +9,6 @@
 #include <weir/time.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 namespace weir::inline v0_2::detail {
@@ -32,7 +31,7 @@ struct fair_group;
 struct queued_request {
     /// Where it waits.
     enum class place : std::uint8_t {
-        nowhere,   // not yet, or no longer, in the waiting room
+        nowhere,   // not yet, or no longer, in the room
         queue,     // for permits
         draining,  // for the release of all permits
         watching,  // for an event that the policy reports
@@ -74,7 +73,7 @@ class operation
       public wheel_hook,
       public queued_request {
 public:
-    // Kept by the waiting room, under the lock.
+    // Kept by the room, under the lock.
     std::uint8_t account = 0;         // of a `shares_queue`
     bool cancelled = false;           // before it was queued
     std::uint32_t seen_by_sweep = 0;  // the last sweep that examined it
@@ -161,9 +160,6 @@ using overdue_operation = watch_operation<overdue>;
 struct destroy_operation {
     void operator()(operation* op) const noexcept { op->destroy(); }
 };
-
-/// Owns an operation that is in no list.
-using operation_ptr = std::unique_ptr<operation, destroy_operation>;
 
 /// A list of operations that owns them.
 class operation_list : public list<operation, in_line> {

@@ -7,7 +7,7 @@
 
 namespace weir::inline v0_2::detail {
 
-/// The needs of a waiting room, which its actor must meet now.
+/// The needs of a room, which its actor must meet now.
 struct needs {
     time_point next = never;  // when work becomes due without a call
     bool due = false;         // work is due now

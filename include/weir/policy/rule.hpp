@@ -217,8 +217,6 @@ public:
     [[nodiscard]] bool is_alike(ruled const& other, time_point now) const noexcept {
         return rule().are_alike(state_, other.state_, now);
     }
-    /// Moves the state out.
-    [[nodiscard]] state_type take_state() noexcept { return std::move(state_); }
 
     [[nodiscard]] decltype(auto) options() const { return rule().options(); }
     [[nodiscard]] amount capacity() const noexcept { return rule().capacity(); }

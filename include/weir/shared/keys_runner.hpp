@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/read_clock.hpp>
 #include <weir/error.hpp>
 #include <weir/policy/fed_keys.hpp>
 #include <weir/policy/keys_contact.hpp>
@@ -98,9 +99,7 @@ private:
         std::weak_ptr<Core> core_;
     };
 
-    [[nodiscard]] static time_point now() noexcept {
-        return time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
-    }
+    [[nodiscard]] static time_point now() noexcept { return detail::read_clock<Clock>(); }
     [[nodiscard]] std::string name_of(typename Feed::name const& who) const {
         return who.key ? name_of_key(name_, *who.key) : name_of_other_keys(name_);
     }

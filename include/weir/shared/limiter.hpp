@@ -2,6 +2,7 @@
 
 #include <weir/detail/asio_operation.hpp>
 #include <weir/detail/context_of.hpp>
+#include <weir/detail/read_clock.hpp>
 #include <weir/error.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/fed.hpp>
@@ -52,8 +53,7 @@ public:
 private:
     template <class F>
     void tell(F f) noexcept {
-        auto const now =
-            time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
+        auto const now = detail::read_clock<Clock>();
         if (auto const core = core_.lock())
             core->modify_at(now, [&](auto& room, time_point t) { f(room.policy(), t); });
     }
@@ -132,8 +132,7 @@ private:
         bool goes_on = false;
         bool is_used = false;
         if (auto const core = core_.lock()) {
-            auto const now =
-                time_point(std::chrono::duration_cast<duration>(Clock::now().time_since_epoch()));
+            auto const now = detail::read_clock<Clock>();
             goes_on = core->modify_at(now, [&](auto& room, time_point t) {
                 is_used = room.live() != 0;
                 is_received = lending_policy<Policy> || !room.is_gone();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <weir/detail/key_handle.hpp>
-#include <weir/detail/operation.hpp>
 #include <weir/detail/room/line_schedule.hpp>
 #include <weir/policy/rule.hpp>
 #include <weir/queue_options.hpp>
@@ -12,16 +11,6 @@
 #include <utility>
 
 namespace weir::inline v0_2::detail {
-
-/// An operation that waits for permits of one key.
-class keyed_operation : public operation {
-public:
-    void* line = nullptr;  // of the key
-
-protected:
-    keyed_operation() = default;
-    ~keyed_operation() = default;
-};
 
 /// The line of one key, with the state of the key, and its rule.
 template <class Key, limiting_rule Rule, class Queue>

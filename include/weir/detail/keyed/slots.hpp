@@ -166,12 +166,6 @@ public:
         return unused(states_.hash_of(key));
     }
     [[nodiscard]] slot slot_of(line_type& l) const noexcept { return slot(states_.heap(), l); }
-    [[nodiscard]] static line_type& line_of(operation const& op) noexcept {
-        return *static_cast<line_type*>(static_cast<keyed_operation const&>(op).line);
-    }
-    static void bind(operation& op, line_type& l) noexcept {
-        static_cast<keyed_operation&>(op).line = &l;
-    }
 
     template <class Like>
     [[nodiscard]] bool has_place(slot& s, time_point now, keyed_lookup<Like> const& who) noexcept {

@@ -6,6 +6,7 @@
 #include <weir/detail/pool/attempts.hpp>
 #include <weir/detail/pool/job.hpp>
 #include <weir/detail/pool/place.hpp>
+#include <weir/detail/read_clock.hpp>
 #include <weir/detail/registry.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/detail/word_lock.hpp>
@@ -93,8 +94,7 @@ public:
 
     /// Reads the clock that all parts of the pool use.
     [[nodiscard]] static time_point now() noexcept {
-        return time_point(
-            std::chrono::duration_cast<duration>(Timer::clock_type::now().time_since_epoch()));
+        return read_clock<typename Timer::clock_type>();
     }
 
     /// Completes the construction. Call it once, before any other function.

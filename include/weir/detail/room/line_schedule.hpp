@@ -2,6 +2,7 @@
 
 #include <weir/detail/line.hpp>
 #include <weir/detail/list.hpp>
+#include <weir/detail/operation.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 
@@ -16,6 +17,16 @@ namespace weir::inline v0_2::detail {
 struct in_lines;
 using due_hook =
     boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
+
+/// An operation that waits for permits of one key.
+class keyed_operation : public operation {
+public:
+    void* line = nullptr;  // of the key
+
+protected:
+    keyed_operation() = default;
+    ~keyed_operation() = default;
+};
 
 /// One of the lines of a limiter that has many.
 template <class Queue>
@@ -43,6 +54,14 @@ public:
     ~line_schedule() {
         while (!lines_.empty())
             delete &lines_.pop_front();
+    }
+
+    /// Returns the line in which an operation waits.
+    [[nodiscard]] static Line& line_of(operation const& op) noexcept {
+        return *static_cast<Line*>(static_cast<keyed_operation const&>(op).line);
+    }
+    static void bind(operation& op, Line& l) noexcept {
+        static_cast<keyed_operation&>(op).line = &l;
     }
 
     /// Records that all events up to `epoch` were applied to the line. It is due until `rest`, which may not follow in

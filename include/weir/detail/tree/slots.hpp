@@ -162,12 +162,6 @@ public:
         s.policy_.line_ = &l;
         return s;
     }
-    [[nodiscard]] static line_type& line_of(operation const& op) noexcept {
-        return *static_cast<line_type*>(static_cast<keyed_operation const&>(op).line);
-    }
-    static void bind(operation& op, line_type& l) noexcept {
-        static_cast<keyed_operation&>(op).line = &l;
-    }
 
     [[nodiscard]] bool has_place(slot& s, time_point now, tree_lookup const& who) noexcept {
         if (s.may_be_stored_) {
