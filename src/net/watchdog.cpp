@@ -38,20 +38,20 @@ void watchdog::each(void (watched::*f)()) {
 }
 
 void watchdog::go_round() {
-    now_ = clock::now();
+    auto const now = clock::now();
     goes_round_ = true;
     for (auto& those : asleep_)
-        if (now_ >= those.first)
+        if (now >= those.first)
             wake(those);
     for (auto i = awake_.begin(); i != awake_.end();) {
         auto& one = *i++;
-        auto const due = one.look(now_);
-        if (one.is_linked() && due >= now_ + 2 * round)
-            put_to_sleep(one, due);
+        auto const due = one.look(now);
+        if (one.is_linked() && due >= now + 2 * round)
+            put_to_sleep(one, due, now);
     }
     goes_round_ = !awake_.empty();
     if (goes_round_)
-        return arm(now_ + round);
+        return arm(now + round);
     // Without watched objects the timer stops, so that the thread can sleep or end.
     auto const next = std::ranges::min_element(asleep_, {}, &group::first)->first;
     if (size_ != 0 && next != clock::time_point::max())
@@ -61,13 +61,12 @@ void watchdog::go_round() {
 void watchdog::keep_going_round() {
     if (goes_round_)
         return;
-    now_ = clock::now();
-    arm(now_ + round);
+    arm(clock::now() + round);
     goes_round_ = true;
 }
 
-void watchdog::put_to_sleep(watched& one, clock::time_point due) {
-    auto const rounds = static_cast<std::uint64_t>((due - now_) / round);
+void watchdog::put_to_sleep(watched& one, clock::time_point due, clock::time_point now) {
+    auto const rounds = static_cast<std::uint64_t>((due - now) / round);
     auto& those = asleep_[static_cast<std::size_t>(std::bit_width(rounds))];
     one.unlink();
     one.asleep_ = true;

@@ -33,8 +33,8 @@ public:
 
     /// Requests a call of `look` on the next round.
     void look_soon();
-    /// A time at which `limit`, counted from now, is certainly over. Requests a call of `look` on the next round, which
-    /// may return that time.
+    /// The time at which `limit`, counted from now, is over. Requests a call of `look` on the next round, which may return
+    /// that time.
     [[nodiscard]] clock::time_point after(clock::duration limit);
 
     /// Ends the watch.
@@ -54,8 +54,8 @@ private:
 };
 
 /// One timer for all time limits of a thread. Setting a limit only stores a time, which the next round compares; an
-/// Asio timer for each limit would be changed twice in every request. The watchdog notices an exceeded limit up to two
-/// rounds late, and never early.
+/// Asio timer for each limit would be changed twice in every request. The watchdog notices an exceeded limit up to a
+/// round late, and never early.
 ///
 /// An object whose next limit is some rounds away sleeps until then. While all objects sleep there are no rounds, so
 /// connections without traffic cause no wakeups.
@@ -97,7 +97,7 @@ private:
     void each(void (watched::*f)());
     void go_round();
     void keep_going_round();
-    void put_to_sleep(watched& one, clock::time_point due);
+    void put_to_sleep(watched& one, clock::time_point due, clock::time_point now);
     void wake(watched& one);
     void wake(group& those) noexcept;
     void arm(clock::time_point at);
@@ -107,9 +107,8 @@ private:
     list awake_;
     std::array<group, std::bit_width(most_rounds) + 1> asleep_;
     std::size_t size_ = 0;  // of all
-    clock::time_point now_ = clock::now();
-    bool goes_round_ = false;  // `now_` is less than a round ago
-    bool armed_ = false;       // the timer
+    bool goes_round_ = false;
+    bool armed_ = false;  // the timer
 };
 
 inline void watched::look_soon() {
@@ -119,7 +118,7 @@ inline void watched::look_soon() {
 
 inline clock::time_point watched::after(clock::duration limit) {
     look_soon();
-    return dog_->now_ + watchdog::round + limit;
+    return clock::now() + limit;
 }
 
 }  // namespace net
