@@ -25,8 +25,9 @@ namespace {
 void warn_of(plan const& p) {
     for (auto const& line : p.configuration.warnings)
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
+    // Also for an operator who wants to see only errors.
     for (auto const& line : warnings_of_encryptions(p.configuration))
-        tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
+        tool::say(tool::level::error, fmt::format("weir-proxy: {}\n", line));
     for (auto const& line : p.certificates.warnings(std::chrono::system_clock::now()))
         tool::say(tool::level::warning, fmt::format("weir-proxy: {}\n", line));
 }

@@ -39,22 +39,33 @@ void names::add(std::string_view name, std::size_t certificate) {
 }
 
 names::list names::find(std::string_view name) const {
-    list found;
-    auto const wanted = lower(name);
-    if (wanted.starts_with('*'))  // the name of no server
-        return found;
-    append(found, wanted);
-    // A label is not empty.
-    auto const dot = wanted.find('.');
-    if (dot != wanted.npos && dot != 0)
-        append(found, '*' + wanted.substr(dot));
+    if (name.starts_with('*'))  // the name of no server
+        return {};
+    auto const exact = with(name);
+    return exact.empty() ? with_wildcard_for(name) : exact;
+}
+
+names::list names::find_all(std::string_view name) const {
+    if (name.starts_with('*'))
+        return {};
+    auto found = with(name);
+    for (auto const certificate : with_wildcard_for(name))
+        found.push_back(certificate);
     return found;
 }
 
-void names::append(list& to, std::string_view name) const {
-    auto const [begin, end] = all_.equal_range(name);
+names::list names::with(std::string_view name) const {
+    auto const [begin, end] = all_.equal_range(lower(name));
+    list found;
     for (auto i = begin; i != end; ++i)
-        to.push_back(i->second);
+        found.push_back(i->second);
+    return found;
+}
+
+names::list names::with_wildcard_for(std::string_view name) const {
+    auto const dot = name.find('.');
+    bool const has_label = dot != name.npos && dot != 0;
+    return has_label ? with('*' + std::string(name.substr(dot))) : list();
 }
 
 }  // namespace tls

@@ -28,12 +28,16 @@ public:
     /// Precondition: `is_usable(name)`.
     void add(std::string_view name, std::size_t certificate);
 
-    /// The certificates for a name, in the order of preference: those with this name, in the order in which they were
-    /// added, before those with a wildcard for it. A wildcard matches one label.
+    /// The certificates with this name or, if none has it, with a wildcard for it, in the order in which they were added. A
+    /// wildcard matches one label.
     [[nodiscard]] list find(std::string_view name) const;
+    /// The certificates with this name, and then the ones with a wildcard for it.
+    [[nodiscard]] list find_all(std::string_view name) const;
+    /// The certificates with the same name, or the same wildcard.
+    [[nodiscard]] list with(std::string_view name) const;
 
 private:
-    void append(list& to, std::string_view name) const;
+    [[nodiscard]] list with_wildcard_for(std::string_view name) const;
 
     std::multimap<std::string, std::size_t, std::less<>> all_;  // in lower case
 };

@@ -77,7 +77,7 @@ server_context::server_context(settings const& s, std::shared_ptr<ticket_keys> k
     for (auto const& files : s.certificates)
         add(files);
     auto const& first = all_.front().info.names;
-    default_ = first.empty() ? names::list{0} : names_.find(first.front());
+    default_ = first.empty() ? names::list{0} : names_.with(first.front());
     limit_sessions_to(
         s.clients ? s.listener + ask_for_certificates(context_.get(), *s.clients) : s.listener);
     auto* const c = context_.get();
@@ -143,7 +143,7 @@ names::list server_context::certificates_for(std::string_view server_name) const
 bool server_context::serves(std::string_view server_name, std::string_view host) const {
     if (server_name.empty() || host.empty() || http::iequals(server_name, host))
         return true;
-    auto const have_host = names_.find(host);
+    auto const have_host = names_.find_all(host);
     return std::ranges::any_of(certificates_for(server_name), [&](std::size_t one) {
         return std::ranges::find(have_host, one) != have_host.end();
     });

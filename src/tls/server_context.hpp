@@ -43,7 +43,7 @@ private:
     std::vector<certificate> all_;
     std::vector<certificate_info> infos_;
     names names_;
-    names::list default_;  // without a name
+    names::list default_;  // with the first name of the first certificate
     bool const refuses_unknown_names_;
     std::vector<std::string> const protocols_;
     std::shared_ptr<ticket_keys> const keys_;

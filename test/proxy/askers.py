@@ -94,6 +94,13 @@ class Askers(ProxyTest):
             self.assertGreater(int(refused.get("retry-after")), 3500)
             if has_fields:
                 self.assertIn(";r=0", refused.get("ratelimit"))
+        # Nor does a request that weir-proxy does not accept pass.
+        for line, host in [("GET /x?" + 9000 * "a", "test"), ("GET /x%00", "test"), ("GET /x#y", "test"), ("OPTIONS *", "test"),
+                           ("GET /x", 'a"b'), ("GET /x", "a@b"), ("GET /x", "a|b"), ("GET /x", "a..b")]:
+            with self.subTest(line=line[:20], host=host), self.client() as client:
+                client.send(f"{line} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+                status = client.answer().status
+                self.assertTrue(status >= 400 or line == "OPTIONS *", status)  # to which Caddy itself responds
         self.assertEqual(self.upstream.targets(), [f"/path/{i}?a=b" for i in range(3)])
 
     def test_nginx(self):

@@ -83,6 +83,39 @@ class Tls(TlsTest):
                 self.assertEqual(self.served(proxy, name, ciphers="ECDHE-RSA-AES128-GCM-SHA256", **two), "a-rsa")
                 self.assertEqual(self.served(proxy, name, ciphers="ECDHE-ECDSA-AES128-GCM-SHA256", **two), "a")
 
+    def test_an_exact_name_comes_before_a_wildcard_of_another_kind(self):
+        self.files.make("exact-rsa", "e.wild.example", kind="rsa")
+        self.files.make("wild", "*.wild.example", "wild.example")
+        rsa = dict(high=ssl.TLSVersion.TLSv1_2, ciphers="ECDHE-RSA-AES128-GCM-SHA256")
+        for order in [("exact-rsa", "wild"), ("wild", "exact-rsa")]:
+            proxy = self.start_tls(*order)
+            for name, expected in [("e.wild.example", "exact-rsa"), ("f.wild.example", "wild"), ("wild.example", "wild"),
+                                   (None, order[0])]:
+                with self.subTest(order=order, name=name):
+                    self.assertEqual(self.served(proxy, name), expected)
+            self.assertEqual(self.served(proxy, "e.wild.example", **rsa), "exact-rsa")
+            with TlsClient(proxy.port, "e.wild.example", client_context(**rsa)) as client:
+                client.host = "f.wild.example"  # a name that its certificate does not have
+                self.assertEqual(client.ask().status, 421)
+            with TlsClient(proxy.port, "f.wild.example") as client:
+                client.host = "e.wild.example"  # one that its certificate has, too
+                self.assertEqual(client.ask().status, 200)
+
+    def test_the_first_certificate_may_begin_with_a_wildcard(self):
+        port = self.unused_port()
+        self.files.make("first", "w.example", "*.w.example")
+        self.files.make("only", "*.w.example")
+        self.files.make("other-first", "*.w.example", "w.example")
+        first = 'unknown_name = "first"\n'
+        proxy = self.start_with(self.files.listen("first", "b", port=port, more=first))
+        for file in ("other-first", "only", "first", "only"):
+            self.assertIn("reloaded", self.reload(proxy, self.files.listen(file, "b", port=port, more=first)))
+            for name in (None, "127.0.0.1", "unknown.example", "x.w.example"):
+                with self.subTest(file=file, name=name):
+                    self.assertEqual(self.served(proxy, name), file)
+        self.assertIn("reloaded", self.reload(proxy, self.files.listen("only", "b", port=port)))
+        self.assertEqual([self.served(proxy, n) for n in (None, "unknown.example")], ["only", UNRECOGNIZED_NAME])
+
     def test_a_reload_replaces_all_certificates(self):
         """Also the one for no name and, here, for an unknown one."""
         names = ("a.example", None, "unknown.example", "new.example")

@@ -105,9 +105,10 @@ class Verification(TlsTest):
 
     def test_insecure(self):
         self.upstream.certify(OTHER.issue("bad", "DNS:else", days=-1), OTHER)
-        proxy = self.start_shop(tls="insecure = true")
-        self.accepts(proxy)
-        self.assertRegex(self.said(proxy), "upstream `shop`: with `insecure` the proxy accepts any certificate")
+        for top in ("", 'log_level = "error"\n'):
+            proxy = self.start_shop(tls="insecure = true", top=top)
+            self.accepts(proxy)
+            self.assertRegex(self.said(proxy), "upstream `shop`: with `insecure` the proxy accepts any certificate")
 
     def test_a_server_with_an_old_version(self):
         old = TRUSTED.server("local", ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1)

@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(an_exact_name_comes_before_a_wildcard) {
     all.add("*.example.org", 0);
     all.add("a.example.org", 1);
     all.add("a.example.org", 2);
-    BOOST_TEST(found(all, "a.example.org") == (list{1, 2, 0}));
+    BOOST_TEST(found(all, "a.example.org") == (list{1, 2}));
     BOOST_TEST(found(all, "b.example.org") == (list{0}));
 }
 
@@ -33,7 +33,13 @@ BOOST_AUTO_TEST_CASE(the_order_of_certificates_decides_between_equal_names) {
     all.add("a.example", 3);
     all.add("*.example", 4);
     all.add("*.example", 2);
-    BOOST_TEST(found(all, "a.example") == (list{5, 3, 4, 2}));
+    BOOST_TEST(found(all, "a.example") == (list{5, 3}));
+    BOOST_TEST(found(all, "b.example") == (list{4, 2}));
+    auto const both = all.find_all("A.example");
+    BOOST_TEST(list(both.begin(), both.end()) == (list{5, 3, 4, 2}));
+    auto const same = all.with("*.Example");
+    BOOST_TEST(list(same.begin(), same.end()) == (list{4, 2}));
+    BOOST_TEST(all.find_all("*.example").empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_wildcard_matches_exactly_one_label) {
