@@ -34,7 +34,7 @@ class Certificates:
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-tls-")
-        self.made = []
+        self.made = {}
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -49,7 +49,7 @@ class Certificates:
             openssl("x509", "-in", self.path(file + ".pem"), "-signkey", self.path(file + ".key"), "-days", days,
                     "-out", self.path(file + ".pem"), check=True)
         os.chmod(self.path(file + ".key"), 0o600)
-        self.made.append(file)
+        self.made[file] = self.der(file)
 
     def der(self, file):
         with open(self.path(file + ".pem")) as pem:
@@ -239,7 +239,7 @@ class TlsTest(ProxyTest):
                 got = client.certificate()
         except ssl.SSLError as e:
             return alert_of(e)
-        return next(f for f in self.files.made if self.files.der(f) == got)
+        return next(file for file, der in self.files.made.items() if der == got)
 
     def check(self, config):
         folder = self.enterContext(tempfile.TemporaryDirectory())
