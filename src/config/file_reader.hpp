@@ -106,6 +106,7 @@ private:
     void read_overrides(table_reader& t, limit& l, bool has_kind);
     void read_byte_overrides(table_reader& t, limit& l);
     void read_weights(table_reader& t, limit& l);
+    void warn_of_clients(position at, limit const& l, std::string_view key);
     void read_cost(table_reader& t, limit& l, bool ruled);
     void read_count(table_reader& t, limit& l, bool ruled);
     void read_sharing(table_reader& t, limit& l, bool ruled);
@@ -118,6 +119,9 @@ private:
     void read_body(table_reader& t);
     void read_content(table_reader& t, body& b);
 
+    // Reports the name of a field that no request has, because the proxy drops it.
+    void check_field(position at, std::string_view name);
+    void check_fields(position at, key_part const& part);
     // Reads the name of a table. Later messages about the table contain the name.
     [[nodiscard]] std::string name_of(table_reader& t, std::string_view what, names& all) {
         std::string name;

@@ -74,6 +74,23 @@ void file_reader::check_names_of_items() {
                                        u.name));
 }
 
+void file_reader::check_field(position at, std::string_view name) {
+    if (made_.clients.pass_underscores || name.find('_') == name.npos)
+        return;
+    std::string hyphens(name);
+    std::ranges::replace(hyphens, '_', '-');
+    problems_.add(at, fmt::format("no request has the header `{}`: fields with an underscore are "
+                                  "dropped; use `{}`, or set `pass_underscores` in [clients]",
+                                  name, hyphens));
+}
+
+void file_reader::check_fields(position at, key_part const& part) {
+    each_source(part, [&](key_part const& one) {
+        if (one.what == key_part::kind::header)
+            check_field(at, one.name);
+    });
+}
+
 void file_reader::find_settings_without_effect() {
     stores_.find_unused(warnings_, "no limit and no agent names it: it counts nothing");
     bool const has_checks = std::ranges::any_of(made_.routes, &route::check);

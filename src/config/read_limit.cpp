@@ -137,6 +137,8 @@ void file_reader::read_limit(table_reader& t) {
     if (punishes)
         l.queue = queue_of_penalty();
     t.get("priority", l.priority, token("the name of a field, such as Priority"));
+    if (l.priority)
+        check_field(t.at("priority"), *l.priority);
     bool const is_fair = l.queue.order == weir::queue_order::fair;
     if (l.priority && l.queue.order != weir::queue_order::priority && !is_fair)
         t.problem(t.at("priority"),
@@ -189,10 +191,11 @@ void file_reader::warn_of_burst(table_reader& t, std::string_view whose, bandwid
 
 void file_reader::read_key(table_reader& t, limit& l) {
     bool total = false;
-    t.list("key", part_of_key(), [&](std::optional<key_part> found, position) {
-        if (found)
+    t.list("key", part_of_key(), [&](std::optional<key_part> found, position at) {
+        if (found) {
+            check_fields(at, *found);
             l.key.push_back(std::move(*found));
-        else
+        } else
             total = true;
     });
     if (!t.has("tree"))  // which has an entry for a missing value
@@ -219,6 +222,15 @@ void file_reader::read_key(table_reader& t, limit& l) {
             t.problem(t.at(key), fmt::format("`{}` requires a `key` other than `total`", key));
 }
 
+// An IPv6 address usually is one of a network that is one client.
+void file_reader::warn_of_clients(position at, limit const& l, std::string_view key) {
+    auto const who = clients_in(key, l);
+    if (who && who->network.is_v4() && who->network != tool::network_of(key))
+        warnings_.add(at, fmt::format("warning: limit `{0}`: with `v4_prefix = {1}`, `{2}` is all "
+                                      "clients of `{3}`; use `{3}`",
+                                      l.name, l.v4_prefix, key, tool::to_string(who->network)));
+}
+
 void file_reader::read_weights(table_reader& t, limit& l) {
     different_clients different;
     t.table("weights", [&](table_reader& of) {
@@ -231,6 +243,7 @@ void file_reader::read_weights(table_reader& t, limit& l) {
                 different.add(of, at, who->network, key);
             else
                 of.problem(at, not_a_client(key, l));
+            warn_of_clients(at, l, key);
             l.weights.emplace_back(key, static_cast<int>(*weight));
         });
     });
@@ -252,6 +265,7 @@ void file_reader::read_overrides(table_reader& t, limit& l, bool has_kind) {
                                            "`{}`, or `unlimited`",
                                            key, to_string(**other), to_string(l.rule)));
             keys.add(of, at, key, other->has_value());
+            warn_of_clients(at, l, key);
             l.overrides.emplace_back(key, std::move(*other));
         });
     });
@@ -270,6 +284,7 @@ void file_reader::read_byte_overrides(table_reader& t, limit& l) {
             if (!made)
                 return;
             keys.add(of, node.source().begin, key, made->up || made->down);
+            warn_of_clients(node.source().begin, l, key);
             l.byte_overrides.emplace_back(key, *made);
         });
     });
@@ -280,6 +295,8 @@ void file_reader::read_cost(table_reader& t, limit& l, bool ruled) {
     using kind = cost::kind;
     t.get("cost", l.cost, cost_of_request());
     auto& c = l.cost;
+    if (c.what == kind::header)
+        check_field(t.at("cost"), c.name);
     if (c.what == kind::header && made_.clients.trusted.empty())
         t.problem(t.at("cost"), "`cost` by a header requires `trusted` in [clients]");
     // The number of seats cannot change while they are in use.

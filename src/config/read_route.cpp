@@ -141,6 +141,7 @@ void file_reader::read_conditions(table_reader& t, route& r) {
         auto const at = node.source().begin;
         if (!is_token(name))
             t.problem(at, fmt::format("`{}` is not a valid header name", name));
+        check_field(at, name);
         for (auto const& other : r.headers)
             if (http::iequals(other.name, name))
                 t.problem(at, fmt::format("duplicate header `{}`", name));

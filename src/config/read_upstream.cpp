@@ -120,6 +120,7 @@ void file_reader::read_hash(table_reader& t, upstream& u) {
     t.list("hash", part_of_hash(), [&](key_part part, position at) {
         if (std::ranges::find(u.hash, part) != u.hash.end())
             t.problem(at, fmt::format("duplicate `{}`", to_string(part)));
+        check_fields(at, part);
         u.hash.push_back(std::move(part));
     });
     if (t.has("hash") && u.hash.empty())

@@ -145,6 +145,32 @@ BOOST_AUTO_TEST_CASE(limits_upstreams_and_stores_without_a_user_are_warnings) {
         boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(an_address_that_stands_for_a_network_is_a_warning) {
+    constexpr std::string_view first = "[[limit]]\nname = \"a\"\nkey = \"client\"\n";
+    constexpr std::string_view wrong =
+        ": warning: limit `a`: with `v4_prefix = 24`, `10.0.0.7` is all clients of `10.0.0.0/24`; "
+        "use `10.0.0.0/24`";
+    constexpr std::string_view rule = "rule = \"1/1s\"\n";
+    constexpr std::string_view overrides = "[limit.overrides]\n";
+    for (auto const& prefix : {std::string("v4_prefix = 24\n"), std::string()})
+        for (auto const& rest :
+             {std::string(rule) + prefix + std::string(overrides) +
+                  "\"10.0.0.7\" = \"unlimited\"\n",
+              std::string(rule) + "queue = \"order fair\"\n" + prefix +
+                  "[limit.weights]\n\"10.0.0.7\" = 2\n",
+              "bandwidth = { up = \"1MB/s\" }\n" + prefix + std::string(overrides) +
+                  "\"10.0.0.7\" = \"unlimited\"\n"}) {
+            auto const found = warnings(std::string(first) + rest);
+            BOOST_TEST_REQUIRE(found.size() == (prefix.empty() ? 0U : 1U), rest);
+            BOOST_TEST((prefix.empty() || found.front().ends_with(wrong)), rest);
+        }
+    // One that is written as a network, and an address of the kind that usually stands for one.
+    BOOST_TEST(warnings(std::string(first) + std::string(rule) + "v4_prefix = 24\n" +
+                        std::string(overrides) +
+                        "\"10.0.0.0/24\" = \"unlimited\"\n\"fd00::1\" = \"unlimited\"\n")
+                   .empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_file_without_routes_uses_all_limits) {
     BOOST_TEST(warnings("[[limit]]\nname = \"a\"\nrule = \"1/1s\"\n").empty());
 }

@@ -526,6 +526,33 @@ BOOST_AUTO_TEST_CASE(cannot_contradict_itself) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(cannot_name_a_header_that_the_proxy_drops) {
+    constexpr std::string_view limit = "[[limit]]\nname = \"a\"\nrule = \"1/1s\"\n";
+    for (auto const& text : {
+             std::string(limit) + "key = \"header X_Y or client\"\n",
+             std::string(limit) + "key = \"cookie a or header X_Y\"\n",
+             std::string(limit) + "cost = \"header X_Y\"\n",
+             std::string(limit) + "queue = \"order priority\"\npriority = \"X_Y\"\n",
+             "[[route]]\nupstream = \"shop\"\nheader = { X_Y = \"1\" }\n" + std::string(limit),
+             "[[upstream]]\nname = \"two\"\nservers = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n"
+             "hash = \"header X_Y\"\n[[route]]\nupstream = \"two\"\n" +
+                 std::string(limit),
+         }) {
+        std::string const trusting = with("[clients]\ntrusted = \"10.0.0.1\"\n");
+        BOOST_TEST(
+            problem(trusting + text)
+                .ends_with(
+                    "no request has the header `X_Y`: fields with an underscore are dropped; "
+                    "use `X-Y`, or set `pass_underscores` in [clients]"),
+            text);
+        auto const passing = with("[clients]\ntrusted = \"10.0.0.1\"\npass_underscores = true\n");
+        BOOST_TEST(problems(passing + text).empty(), text);
+    }
+    // The fields of responses stay.
+    BOOST_TEST(
+        problems(with("") + std::string(limit) + "cost = \"response header X_Y\"\n").empty());
+}
+
 // A URL may hold a password.
 BOOST_AUTO_TEST_CASE(reports_an_error_without_the_url_of_a_store) {
     for (std::string const url : {"http://u:secret@a", "secret", "redis:u:secret@a"})

@@ -16,7 +16,7 @@ using support::status_of;
 namespace {
 
 // Each time limit ends on time, or at most a round of the watchdog later.
-constexpr auto round = net::watchdog::round;
+constexpr auto one_round = net::watchdog::round;
 
 std::string const timed = R"(
 [timeouts]
@@ -34,7 +34,7 @@ struct timed_proxy {
         proxy.pass(d - 1ms);
         BOOST_TEST(client.look() == "");
         BOOST_TEST(!client.ended());
-        proxy.pass(round + 1ms);
+        proxy.pass(one_round + 1ms);
     }
 
     local_proxy proxy{timed};
@@ -85,7 +85,7 @@ BOOST_FIXTURE_TEST_CASE(for_an_empty_line_without_a_request, timed_proxy) {
 BOOST_FIXTURE_TEST_CASE(for_a_client_that_sends_no_other_request, timed_proxy) {
     BOOST_TEST(proxy.ask(client, get) == 200u);
     stays_for(75s);
-    proxy.pass(round);  // the connection may count as idle only after this time
+    proxy.pass(one_round);  // the connection may count as idle only after this time
     BOOST_TEST(client.ended());
 }
 
@@ -115,7 +115,7 @@ BOOST_FIXTURE_TEST_CASE(for_a_response, timed_proxy) {
 BOOST_FIXTURE_TEST_CASE(for_a_response_and_its_seat_is_free, proxy_with_a_seat) {
     auto client = proxy.connect();
     BOOST_TEST(proxy.ask(client, get) == 0u);
-    proxy.pass(60s + round);
+    proxy.pass(60s + one_round);
     BOOST_TEST(status_of(client.take()) == 504u);
     BOOST_TEST(in_use() == 0);
     proxy.upstream.connections.clear();
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(for_a_route_by_its_own_time) {
     client.send(get);
     proxy.pass(1999ms);
     BOOST_TEST(client.look() == "");
-    proxy.pass(round + 1ms);
+    proxy.pass(one_round + 1ms);
     BOOST_TEST(status_of(client.take()) == 504u);
 }
 
@@ -212,7 +212,7 @@ BOOST_FIXTURE_TEST_CASE(is_read_until_it_is_silent_for_5_s, unwanted) {
     BOOST_TEST(is_listened_to());
     proxy.pass(4900ms);
     BOOST_TEST(is_listened_to());
-    proxy.pass(5s + round);
+    proxy.pass(5s + one_round);
     BOOST_TEST(!is_listened_to());
 }
 
@@ -238,7 +238,7 @@ BOOST_FIXTURE_TEST_CASE(leaves_its_seat_to_the_upstream, proxy_with_a_seat) {
             BOOST_TEST(proxy.ask(client, get) == 0u);
             proxy.pass(1s);  // it is noticed at any time
             client.close();
-            proxy.pass(round);
+            proxy.pass(one_round);
             auto& connection = proxy.upstream.connections.back();
             BOOST_TEST(connection.ended());
             BOOST_TEST(in_use() == 1);
@@ -246,9 +246,9 @@ BOOST_FIXTURE_TEST_CASE(leaves_its_seat_to_the_upstream, proxy_with_a_seat) {
                 connection.close();
                 proxy.settle();
             } else {
-                proxy.pass(59s - 2 * round);
+                proxy.pass(59s - 2 * one_round);
                 BOOST_TEST(in_use() == 1);
-                proxy.pass(1s + 3 * round);
+                proxy.pass(1s + 3 * one_round);
             }
             BOOST_TEST(in_use() == 0);
         }
