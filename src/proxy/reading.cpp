@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <tuple>
 
 namespace proxy {
@@ -115,8 +117,12 @@ net::task<failure> read_ahead(side from, exchange& x, config::route const& to, b
         request.body_begun = true;
     }
     // The head stays in the buffer, before the bytes that this function receives and copies.
-    x.ahead.assign(request.first);
     in.rewind(request.arrived);
+    auto const most = static_cast<std::uint64_t>(to.body_buffer) + in.tail().size();
+    // A string that grows in steps takes up to twice as much.
+    if (request.head.body == http::framing::length)
+        x.ahead.reserve(static_cast<std::size_t>(std::min(request.head.length, most)));
+    x.ahead.assign(request.first);
     while (!request.body.done() && x.ahead.size() < static_cast<std::size_t>(to.body_buffer) &&
            !in.tail().empty()) {
         auto const r = co_await receive_body(from, clock, in.tail());
