@@ -223,9 +223,10 @@ admin::answer set_rule(limit& l, std::string_view rule, std::string const& clien
         return {400, wrong.what()};
     }
     auto const now = to_string(l.configuration().rule);
-    if (now != to_string(before))
+    if (now != to_string(before)) {
         l.replaced(limit::replaced_rule{before, std::chrono::system_clock::now()});
-    tell_of_rule(l, "changed", before, client);
+        tell_of_rule(l, "changed", before, client);
+    }
     return {200, now};
 }
 
