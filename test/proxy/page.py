@@ -396,12 +396,17 @@ class Page(ProxyTest):
                 self.browser.devtools("HeapProfiler.collectGarbage")
             return self.browser.devtools("Runtime.getHeapUsage")["usedSize"]
 
-        speed_up(300)
-        elements, heap = self.run_js(ELEMENTS), used()
-        speed_up(300)
-        # The number of the labels at the axes depends on the time.
-        self.assertLess(abs(self.run_js(ELEMENTS) - elements), 60)
-        self.assertLess(used() - heap, 250_000)
+        growth = []
+        for _ in range(4):  # a leak grows each time, and what Chromium compiles does not
+            speed_up(300)
+            elements, heap = self.run_js(ELEMENTS), used()
+            speed_up(300)
+            # The number of the labels at the axes depends on the time.
+            self.assertLess(abs(self.run_js(ELEMENTS) - elements), 60)
+            growth.append(used() - heap)
+            if growth[-1] < 250_000:
+                break
+        self.assertLess(growth[-1], 250_000, growth)
         self.assertEqual(self.browser.console(), [])
 
 
