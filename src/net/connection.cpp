@@ -286,17 +286,23 @@ task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& co
     auto const here = all();
     auto const& all = *here;
     auto const first = last_.load(std::memory_order_relaxed);
+    bool any_connected = false;
+    error_code why;
     for (std::size_t tried = 0; tried != all.size(); ++tried) {
         auto const i = (first + tried) % all.size();
         stream_socket socket(context);
-        if (socket.open(all[i].protocol(), ec))
+        if (socket.open(all[i].protocol(), ec)) {
+            why = any_connected ? why : ec;
             continue;
+        }
         auto one = std::make_unique<connection>(std::move(socket), dog);
+        bool connects = false;
         {
             auto const left = static_cast<clock::rep>(all.size() - tried);
             time_limit const share(*one, direction::writing, (end - clock::now()) / left);
             one->opens_by_ = how.is_over ? &how : nullptr;
             std::tie(ec) = co_await one->connect(all[i]);
+            connects = !ec;
             if (!ec && !how.introduction.empty()) {
                 http::gather const out{how.introduction};
                 ec = co_await one->send(out);
@@ -312,9 +318,13 @@ task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& co
                 last_.store(i, std::memory_order_relaxed);
             co_return one;
         }
+        if (connects || !any_connected)
+            why = ec;
+        any_connected = any_connected || connects;
         if (how.is_over && how.is_over())
             break;
     }
+    ec = why;
     co_return nullptr;
 }
 

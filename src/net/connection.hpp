@@ -255,7 +255,8 @@ public:
 
     /// Connects to the first endpoint that accepts, starting with the one that accepted the last connection. An endpoint
     /// accepts when the steps of `how` have succeeded. Each attempt gets an equal share of the remaining time of `limit`.
-    /// Returns null if none accepts, with the last error in `ec`, and soon after `how.is_over()` is true.
+    /// Returns null if none accepts, and soon after `how.is_over()` is true. Then `ec` is the last error, but an error after
+    /// a connection was established comes before the error of an endpoint that cannot be reached.
     [[nodiscard]] task<std::unique_ptr<connection>> connect(asio::io_context& context,
                                                             watchdog& dog, clock::duration limit,
                                                             opening const& how, error_code& ec);

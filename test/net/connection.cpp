@@ -212,6 +212,31 @@ BOOST_FIXTURE_TEST_CASE(an_endpoint_accepts_if_its_handshake_succeeds, several_p
     BOOST_TEST(outcomes.empty());
 }
 
+// A name often has an address at which the server does not listen, such as `::1` of `localhost`.
+BOOST_FIXTURE_TEST_CASE(a_failed_handshake_tells_more_than_an_endpoint_without_a_server,
+                        several_ports) {
+    one_port silent{context, kind::silent};
+    std::vector<net::error_code> outcomes;
+    how.encrypt = [&](int) {
+        auto const ec = outcomes.back();
+        outcomes.pop_back();
+        return std::make_unique<only_a_handshake>(ec);
+    };
+    for (auto const& list : {net::server_endpoints::list{good.at, closed.at},
+                             {closed.at, good.at},
+                             {closed.at, good.at, closed.at}}) {
+        net::server_endpoints all(list);
+        outcomes = {asio::error::no_recovery};
+        BOOST_TEST((connect(all) == asio::error::no_recovery));
+    }
+    net::server_endpoints none({closed.at, silent.at, closed.at});
+    BOOST_TEST((connect(none, 600ms) == asio::error::connection_refused));
+    one_port other{context, kind::open};
+    net::server_endpoints two({good.at, other.at});
+    outcomes = {asio::error::no_recovery, asio::error::eof};
+    BOOST_TEST((connect(two) == asio::error::no_recovery));
+}
+
 BOOST_FIXTURE_TEST_CASE(an_introduction_comes_before_the_handshake, several_ports) {
     how.introduction = "PROXY";
     bool shakes_hands = false;
