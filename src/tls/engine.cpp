@@ -153,7 +153,7 @@ net::error_code engine::error_of(unsigned long code) const {
 }
 
 // The result of a call that did not succeed.
-engine::result engine::failed() {
+engine::result engine::failed(bool by_write) {
     switch (SSL_get_error(ssl_.get(), 0)) {
         case SSL_ERROR_WANT_READ:
             return {.ec = asio::error::would_block, .next = net::stream_socket::wait_read};
@@ -168,7 +168,8 @@ engine::result engine::failed() {
             return {.ec = asio::error::eof};
         case SSL_ERROR_SYSCALL: {
             int const why = errno;
-            is_deaf_ = SSL_want_write(ssl_.get()) != 0;
+            // OpenSSL 3.5 does not tell after a failed write that it wanted to write.
+            is_deaf_ = by_write || SSL_want_write(ssl_.get()) != 0;
             is_broken_ = !is_deaf_;
             ERR_clear_error();
             if (why == 0)
@@ -269,7 +270,7 @@ engine::result engine::write_record(char const* bytes, std::size_t n) {
     errno = 0;
     std::size_t written = 0;
     if (SSL_write_ex(ssl_.get(), bytes, n, &written) != 1)
-        return failed();
+        return failed(true);
     return {.bytes = written};
 }
 

@@ -32,7 +32,7 @@ protected:
     [[nodiscard]] virtual net::error_code error_of(unsigned long code) const;
 
 private:
-    [[nodiscard]] result failed();
+    [[nodiscard]] result failed(bool by_write = false);
     [[nodiscard]] result write_record(char const* bytes, std::size_t n);
 
     std::shared_ptr<void const> of_;

@@ -15,6 +15,15 @@ def openssl(*arguments, **how):
     return subprocess.run(["openssl", *map(str, arguments)], capture_output=True, timeout=PATIENCE, check=True, **how)
 
 
+def openssl_version():
+    return tuple(map(int, openssl("version").stdout.split()[1].split(b".")[:2]))
+
+
+def expired():
+    """The options for a certificate whose time is over. OpenSSL 3.4 no longer accepts a negative number of days."""
+    return ["-days", -1] if openssl_version() < (3, 4) else ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"]
+
+
 def make_self_signed(certificate, key, subject="/CN=test", *options, kind=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
     """Makes the files of a certificate and its key."""
     openssl("req", "-x509", "-newkey", *kind, "-nodes", "-subj", subject, "-keyout", key, "-out", certificate, *options)
@@ -48,8 +57,8 @@ class Authority:
             if names:
                 extensions.write(f"subjectAltName = {','.join(names)}\n")
         openssl("x509", "-req", "-in", self.path(file + ".csr"), "-CA", self.file, "-CAkey", self.path("authority.key"),
-                "-set_serial", self.serial, "-days", days, "-extfile", self.path(file + ".ext"), "-out",
-                self.path(file + ".pem"))
+                "-set_serial", self.serial, *(["-days", days] if days > 0 else expired()), "-extfile", self.path(file + ".ext"),
+                "-out", self.path(file + ".pem"))
         return file
 
     def server(self, file, low=ssl.TLSVersion.TLSv1_2, high=ssl.TLSVersion.TLSv1_3, demands=False):

@@ -184,7 +184,7 @@ class ClientCertificates(ProxyTest):
         self.assertEqual([self.outcome(port, "anna"), self.outcome(port, "stranger")], [200, 200])
         for version in ("-tls1_2", "-tls1_3"):
             done = openssl("s_client", "-connect", f"127.0.0.1:{port}", "-servername", "a.example", version, input=b"")
-            self.assertIn(b"Acceptable client certificate CA names\nCN = other-root\nCN = root\n", done.stdout)
+            self.assertIn(b"Acceptable client certificate CA names\nCN=other-root\nCN=root\n", done.stdout.replace(b" = ", b"="))
 
     # ---- Its subject
 

@@ -96,7 +96,7 @@ class Handshakes(TlsTest):
         for begin in (announcing(2**24 - 1), announcing(140_000), b"\x16\x03\x01\xff\xff\1\xff\xff\xff"):
             with Client(proxy.port) as client:
                 client.send(begin)
-                self.assertEqual(client.ended()[0], ALERT)
+                self.assertIn(client.ended()[:1], (bytes([ALERT]), b""))  # from OpenSSL 3.5 on without an alert
         wait_until(lambda: proxy.numbers()["proxy"]["open"] == 0)
 
     @unittest.skipIf(KEEPS_MEMORY, "a sanitizer keeps freed memory")
