@@ -106,7 +106,8 @@ private:
     void read_overrides(table_reader& t, limit& l, bool has_kind);
     void read_byte_overrides(table_reader& t, limit& l);
     void read_weights(table_reader& t, limit& l);
-    void warn_of_clients(position at, limit const& l, std::string_view key);
+    void warn_of_clients(position at, limit const& l, std::string_view key,
+                         std::optional<named_clients> const& who);
     void read_cost(table_reader& t, limit& l, bool ruled);
     void read_count(table_reader& t, limit& l, bool ruled);
     void read_sharing(table_reader& t, limit& l, bool ruled);

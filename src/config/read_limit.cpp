@@ -223,8 +223,8 @@ void file_reader::read_key(table_reader& t, limit& l) {
 }
 
 // An IPv6 address usually is one of a network that is one client.
-void file_reader::warn_of_clients(position at, limit const& l, std::string_view key) {
-    auto const who = clients_in(key, l);
+void file_reader::warn_of_clients(position at, limit const& l, std::string_view key,
+                                  std::optional<named_clients> const& who) {
     if (who && who->network.is_v4() && who->network != tool::network_of(key))
         warnings_.add(at, fmt::format("warning: limit `{0}`: with `v4_prefix = {1}`, `{2}` is all "
                                       "clients of `{3}`; use `{3}`",
@@ -239,11 +239,12 @@ void file_reader::read_weights(table_reader& t, limit& l) {
             if (!weight)
                 return;
             auto const at = node.source().begin;
-            if (auto const who = clients_in(key, l))
+            auto const who = clients_in(key, l);
+            if (who)
                 different.add(of, at, who->network, key);
             else
                 of.problem(at, not_a_client(key, l));
-            warn_of_clients(at, l, key);
+            warn_of_clients(at, l, key, who);
             l.weights.emplace_back(key, static_cast<int>(*weight));
         });
     });
@@ -265,7 +266,7 @@ void file_reader::read_overrides(table_reader& t, limit& l, bool has_kind) {
                                            "`{}`, or `unlimited`",
                                            key, to_string(**other), to_string(l.rule)));
             keys.add(of, at, key, other->has_value());
-            warn_of_clients(at, l, key);
+            warn_of_clients(at, l, key, clients_named(key, l));
             l.overrides.emplace_back(key, std::move(*other));
         });
     });
@@ -284,7 +285,7 @@ void file_reader::read_byte_overrides(table_reader& t, limit& l) {
             if (!made)
                 return;
             keys.add(of, node.source().begin, key, made->up || made->down);
-            warn_of_clients(node.source().begin, l, key);
+            warn_of_clients(node.source().begin, l, key, clients_named(key, l));
             l.byte_overrides.emplace_back(key, *made);
         });
     });

@@ -164,6 +164,11 @@ BOOST_AUTO_TEST_CASE(an_address_that_stands_for_a_network_is_a_warning) {
             BOOST_TEST_REQUIRE(found.size() == (prefix.empty() ? 0U : 1U), rest);
             BOOST_TEST((prefix.empty() || found.front().ends_with(wrong)), rest);
         }
+    // A value that looks like an address.
+    BOOST_TEST(
+        warnings("[[limit]]\nname = \"a\"\nkey = \"header A or shared\"\n" + std::string(rule) +
+                 "v4_prefix = 24\n" + std::string(overrides) + "\"10.0.0.7\" = \"unlimited\"\n")
+            .empty());
     // One that is written as a network, and an address of the kind that usually stands for one.
     BOOST_TEST(warnings(std::string(first) + std::string(rule) + "v4_prefix = 24\n" +
                         std::string(overrides) +
