@@ -288,21 +288,26 @@ task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& co
     auto const first = last_.load(std::memory_order_relaxed);
     bool any_connected = false;
     error_code why;
+    auto const note_failure = [&](bool connected) {
+        if (connected || !any_connected)
+            why = ec;
+        any_connected = any_connected || connected;
+    };
     for (std::size_t tried = 0; tried != all.size(); ++tried) {
         auto const i = (first + tried) % all.size();
         stream_socket socket(context);
         if (socket.open(all[i].protocol(), ec)) {
-            why = any_connected ? why : ec;
+            note_failure(false);
             continue;
         }
         auto one = std::make_unique<connection>(std::move(socket), dog);
-        bool connects = false;
+        bool connected = false;
         {
             auto const left = static_cast<clock::rep>(all.size() - tried);
             time_limit const share(*one, direction::writing, (end - clock::now()) / left);
             one->opens_by_ = how.is_over ? &how : nullptr;
             std::tie(ec) = co_await one->connect(all[i]);
-            connects = !ec;
+            connected = !ec;
             if (!ec && !how.introduction.empty()) {
                 http::gather const out{how.introduction};
                 ec = co_await one->send(out);
@@ -318,9 +323,7 @@ task<std::unique_ptr<connection>> server_endpoints::connect(asio::io_context& co
                 last_.store(i, std::memory_order_relaxed);
             co_return one;
         }
-        if (connects || !any_connected)
-            why = ec;
-        any_connected = any_connected || connects;
+        note_failure(connected);
         if (how.is_over && how.is_over())
             break;
     }

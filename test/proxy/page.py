@@ -18,7 +18,7 @@ import support
 from admin_support import limit_of, post, stats
 from support import Client, Proxy, ProxyTest, main, skip
 
-from browser import Browser, is_here  # found by `support`
+from browser import BrowserTest, is_here  # found by `support`
 
 # Each question keeps three programs busy.
 wait_until = functools.partial(support.wait_until, every=0.05)
@@ -59,16 +59,9 @@ def number(text):
     return int(found[0].replace(",", "")) if found else -1
 
 
-class Page(ProxyTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.browser = Browser(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.addClassCleanup(cls.browser.close)
-
+class Page(BrowserTest, ProxyTest):
     def setUp(self):
         super().setUp()
-        self.browser.clear()
         self.admin, self.unused = self.unused_port(), self.unused_port()
         self.url = f"http://127.0.0.1:{self.admin}/"
 

@@ -7,12 +7,11 @@ import json
 import os
 import re
 import sys
-import tempfile
 
 from support import ReplayTest, main, random_lines, skip
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from browser import Browser, is_here
+from browser import BrowserTest, is_here
 
 # The marks of the page, and the property that has their colour.
 MARKS = {"polygon.granted, polygon.waiting, .bar rect": "fill", ".key:not(.hatch)": "backgroundColor", ".key.hatch": "outlineColor"}
@@ -23,17 +22,7 @@ def number(text):
     return int(re.match(r"[\d,]+", text)[0].replace(",", ""))
 
 
-class Page(ReplayTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.browser = Browser(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.addClassCleanup(cls.browser.close)
-
-    def setUp(self):
-        super().setUp()
-        self.browser.clear()
-
+class Page(BrowserTest, ReplayTest):
     def test_shows_the_numbers_of_json_and_loads_nothing(self):
         lines = random_lines(5000)
         lines[7] = lines[7].replace("10.0.0.", "<b>&amp;\xe4\"</b>" * 9)

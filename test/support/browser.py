@@ -5,7 +5,9 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 import time
+import unittest
 import urllib.request
 
 from ports import reserve
@@ -163,3 +165,17 @@ class Browser:
                                timeout=PATIENCE).close()
         self.driver.terminate()
         self.driver.wait(PATIENCE)
+
+
+class BrowserTest(unittest.TestCase):
+    """A test of a page. All tests of a class share a browser."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.browser = Browser(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        super().setUp()
+        self.browser.clear()
