@@ -1,11 +1,9 @@
 #pragma once
 
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/registry.hpp>
+#include <weir/detail/executor_until_end.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/execution/context.hpp>
-#include <boost/asio/query.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -21,10 +19,8 @@ class revocable_executor {
     using executor = boost::asio::any_io_executor;
 
 public:
-    explicit revocable_executor(executor ex) : state_(std::make_shared<state>()) {
-        auto& context = boost::asio::query(ex, boost::asio::execution::context);
-        state_->where = std::move(ex);
-        state_->entry.emplace(context, std::weak_ptr<context_user>(state_));
+    explicit revocable_executor(executor ex) : state_(std::make_shared<state>(std::move(ex))) {
+        state_->where.attach(state_);
     }
 
     /// Calls `f(executor)`, which posts something or starts a timer. If the context has ended, returns false without
@@ -41,6 +37,8 @@ public:
 
 private:
     struct state final : context_user {
+        explicit state(executor ex) : where(std::move(ex)) {}
+
         [[nodiscard]] bool begin_use() {
             std::lock_guard lock(mutex);
             users += has_ended ? 0 : 1;
@@ -52,19 +50,18 @@ private:
                 nobody_uses.notify_all();
         }
         void context_ends() noexcept override {
-            std::optional<executor> last;  // first, to be destroyed without the lock
+            std::optional<executor> last;  // destroyed without the lock
             std::unique_lock lock(mutex);
             has_ended = true;
             nobody_uses.wait(lock, [this] { return users == 0; });
-            last.swap(where);
+            last = where.end();
         }
 
         std::mutex mutex;
         std::condition_variable nobody_uses;
         std::size_t users = 0;
         bool has_ended = false;
-        std::optional<executor> where;  // until the end; constant while there are users
-        std::optional<registry::entry> entry;
+        executor_until_end<> where;  // constant while there are users
     };
 
     class in_use {

@@ -5,8 +5,6 @@
 #include "path.hpp"
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution/context.hpp>
-#include <boost/asio/query.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -67,8 +65,7 @@ agent::agent(asio::any_io_executor const& ex, std::shared_ptr<weir::store> at,
 agent::~agent() = default;
 
 void agent::begin() {
-    auto& context = asio::query(*strand_, asio::execution::context);
-    entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
+    strand_.attach(shared_from_this());
     post([self = shared_from_this()] { self->accept(); });
 }
 
@@ -83,7 +80,7 @@ void agent::close() noexcept {
 void agent::context_ends() noexcept {
     {
         std::lock_guard lock(mutex_);
-        strand_.reset();
+        strand_.end();
     }
     end();
 }

@@ -2,7 +2,7 @@
 
 #include <weir/agent/server.hpp>
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/registry.hpp>
+#include <weir/detail/executor_until_end.hpp>
 
 #include "frames.hpp"
 #include "limit.hpp"
@@ -51,7 +51,7 @@ public:
     template <class F>
     void post(F f) {
         std::lock_guard lock(mutex_);
-        if (strand_)
+        if (!strand_.has_ended())
             boost::asio::post(*strand_, std::move(f));
     }
     void note_question() noexcept { ++questions_; }
@@ -75,9 +75,8 @@ private:
     server_options const options_;
     std::shared_ptr<weir::store> store_;
 
-    std::mutex mutex_;                                    // protects `strand_`
-    std::optional<boost::asio::any_io_executor> strand_;  // none: the context has ended
-    std::optional<weir::detail::registry::entry> entry_;
+    std::mutex mutex_;  // protects `strand_`
+    weir::detail::executor_until_end<> strand_;
 
     std::optional<protocol::acceptor> acceptor_;  // none: closed
     std::optional<boost::asio::steady_timer> pause_;

@@ -5,9 +5,7 @@
 #include <boost/asio/append.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution/context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/query.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -50,20 +48,19 @@ client::client(asio::any_io_executor ex, std::string path)
     : path_(std::move(path)), executor_(std::move(ex)) {}
 
 void client::begin() {
-    auto& context = asio::query(*executor_, asio::execution::context);
-    entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
+    executor_.attach(shared_from_this());
 }
 
 void client::context_ends() noexcept {
     connection_ptr last;  // destroyed after the release of the lock
     std::lock_guard lock(mutex_);
-    executor_.reset();
+    executor_.end();
     last.swap(connection_);
 }
 
 void client::check() {
     std::lock_guard lock(mutex_);
-    if (!executor_ || connection_)
+    if (executor_.has_ended() || connection_)
         return;
     if (auto const ec = connect())
         throw boost::system::system_error(ec, path_);
@@ -75,7 +72,7 @@ void client::ask(take q, handler whom) {
     results lost;
     {
         std::lock_guard lock(mutex_);
-        if (!executor_)
+        if (executor_.has_ended())
             return;
         auto const now = clock_time();
         if (connection_ && !connection_->asked.empty()) {
@@ -120,7 +117,7 @@ void client::send(give_back const& what) {
     results lost;
     {
         std::lock_guard lock(mutex_);
-        if (!executor_ || !connection_)
+        if (executor_.has_ended() || !connection_)
             return;
         encode(connection_->out, what);
         if (auto const ec = flush(*connection_))

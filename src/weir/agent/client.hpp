@@ -2,7 +2,7 @@
 
 #include <weir/agent/store.hpp>
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/registry.hpp>
+#include <weir/detail/executor_until_end.hpp>
 #include <weir/error.hpp>
 #include <weir/shared/store.hpp>
 #include <weir/time.hpp>
@@ -85,8 +85,7 @@ private:
 
     std::string const path_;
     std::mutex mutex_;
-    std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
-    std::optional<weir::detail::registry::entry> entry_;
+    weir::detail::executor_until_end<> executor_;
     connection_ptr connection_;
     std::uint64_t last_id_ = 0;
 };

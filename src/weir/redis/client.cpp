@@ -6,9 +6,7 @@
 #include "cluster.hpp"
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution/context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/query.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -49,13 +47,12 @@ client::client(asio::any_io_executor ex, options const& o, std::shared_ptr<serve
 
 void client::begin() {
     alarm_.emplace(*executor_);
-    auto& context = asio::query(*executor_, asio::execution::context);
-    entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
+    executor_.attach(shared_from_this());
 }
 
 void client::add(commands& one) {
     std::lock_guard lock(mutex_);
-    if (!executor_)
+    if (executor_.has_ended())
         return;
     call();
     waiting_.splice(waiting_.end(), one);
@@ -64,7 +61,7 @@ void client::add(commands& one) {
 std::shared_ptr<client> client::make_client(address const& to, std::weak_ptr<cluster> nodes) {
     auto known = std::make_shared<servers>(to, servers_->shared_tls());
     std::unique_lock lock(mutex_);
-    if (!executor_)
+    if (executor_.has_ended())
         return nullptr;
     auto made = std::make_shared<client>(*executor_, options_, std::move(known), std::move(nodes));
     lock.unlock();
@@ -88,7 +85,7 @@ void client::serve(std::function<void()> const& event) noexcept {
     bool has_ended = false;
     {
         std::lock_guard lock(mutex_);
-        if (!executor_)
+        if (executor_.has_ended())
             return;
         try {
             event();
@@ -107,7 +104,7 @@ void client::serve(std::function<void()> const& event) noexcept {
     while (!ended.empty()) {
         complete(ended);
         std::lock_guard lock(mutex_);
-        if (!executor_)
+        if (executor_.has_ended())
             return;
         try {
             call();
@@ -136,9 +133,9 @@ void client::context_ends() noexcept {
     // They are destroyed after the release of the lock.
     commands dropped;
     std::lock_guard lock(mutex_);
-    if (!executor_)
+    if (executor_.has_ended())
         return;
-    executor_.reset();
+    executor_.end();
     alarm_.reset();
     dropped.swap(waiting_);
     dropped.splice(dropped.end(), due_);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/registry.hpp>
+#include <weir/detail/executor_until_end.hpp>
 #include <weir/policy/backoff.hpp>
 #include <weir/redis/store.hpp>
 #include <weir/time.hpp>
@@ -111,8 +111,7 @@ private:
     std::weak_ptr<cluster> nodes_;
 
     std::mutex mutex_;
-    std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
-    std::optional<weir::detail::registry::entry> entry_;
+    weir::detail::executor_until_end<> executor_;
     std::optional<alarm> alarm_;
     static constexpr std::size_t portion = 8;  // of results that are delivered at a time
     bool called_ = false;                      // a message is posted

@@ -6,8 +6,6 @@
 #include "scripts.hpp"
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution/context.hpp>
-#include <boost/asio/query.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -39,8 +37,7 @@ subscription::subscription(asio::any_io_executor ex, options const& o,
 
 void subscription::begin() {
     alarm_.emplace(*executor_);
-    auto& context = asio::query(*executor_, asio::execution::context);
-    entry_.emplace(context, std::weak_ptr<context_user>(shared_from_this()));
+    executor_.attach(shared_from_this());
 }
 
 void subscription::listen(seats::holder_id const& holder, std::weak_ptr<seats::listener> to) {
@@ -71,7 +68,7 @@ void subscription::serve(std::function<void()> const& event) noexcept {
     std::vector<std::weak_ptr<seats::listener>> missed;
     {
         std::lock_guard lock(mutex_);
-        if (!executor_)
+        if (executor_.has_ended())
             return;
         try {
             event();
@@ -99,9 +96,9 @@ void subscription::serve(std::function<void()> const& event) noexcept {
 
 void subscription::context_ends() noexcept {
     std::lock_guard lock(mutex_);
-    if (!executor_)
+    if (executor_.has_ended())
         return;
-    executor_.reset();
+    executor_.end();
     alarm_.reset();
     if (connection_)
         connection_->abandon();

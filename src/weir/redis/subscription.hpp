@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/registry.hpp>
+#include <weir/detail/executor_until_end.hpp>
 #include <weir/policy/backoff.hpp>
 #include <weir/policy/fed_seats.hpp>
 #include <weir/redis/store.hpp>
@@ -88,8 +88,7 @@ private:
     std::string channel_name_;
 
     std::mutex mutable mutex_;
-    std::optional<boost::asio::any_io_executor> executor_;  // none: the context has ended
-    std::optional<weir::detail::registry::entry> entry_;
+    weir::detail::executor_until_end<> executor_;
     std::optional<alarm> alarm_;
 
     std::map<seats::holder_id, receiver> receivers_;
