@@ -2,14 +2,10 @@
 
 #include <weir/detail/asio_host.hpp>
 #include <weir/detail/context_user.hpp>
-#include <weir/detail/list.hpp>
-#include <weir/detail/pool/attempts.hpp>
 #include <weir/detail/pool/job.hpp>
+#include <weir/detail/pool/jobs.hpp>
 #include <weir/detail/pool/place.hpp>
 #include <weir/detail/read_clock.hpp>
-#include <weir/detail/registry.hpp>
-#include <weir/detail/wakeup.hpp>
-#include <weir/detail/word_lock.hpp>
 #include <weir/error.hpp>
 #include <weir/lease.hpp>
 #include <weir/policy/stock.hpp>
@@ -22,17 +18,15 @@
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/execution.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/query.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -60,8 +54,8 @@ protected:
 /// Requests wait only in the limiter's queue: a job serves the request that is at the head when the job is done.
 ///
 /// Invariants:
-/// - Its lock is never held while the core or a user's function is called, nor while a user's object is destroyed.
-///   Only `execute` of the executor is called under it.
+/// - The lock of `jobs` is never held while the core or a user's function is called, nor while a user's object is
+///   destroyed. Only `execute` of the executor is called under it.
 /// - All objects that are bound to the context (strands, timers, signals) are in the frames of the jobs, or in
 ///   messages, which are destroyed with the context.
 /// - A place of the stock that is in use is owned by a lease or by a `stock_place`, whose destructor returns it.
@@ -86,8 +80,7 @@ public:
         : core_(std::move(core)),
           make_(std::move(make)),
           check_(std::move(check)),
-          executor_(ex),
-          attempts_(options().retry) {}
+          jobs_(ex, options().retry) {}
     supplier(supplier const&) = delete;
     supplier& operator=(supplier const&) = delete;
     ~supplier() = default;
@@ -99,8 +92,7 @@ public:
 
     /// Completes the construction. Call it once, before any other function.
     void begin() {
-        auto& context = boost::asio::query(*executor_, boost::asio::execution::context);
-        entry_.emplace(context, std::weak_ptr<context_user>(this->shared_from_this()));
+        jobs_.attach(this->shared_from_this());
         std::weak_ptr<stock_supplier> const self = this->shared_from_this();
         change_stock(*core_, [&](stock& s) { inventory_ = &s.supplied_by(self); });
         if (options().min != 0)
@@ -108,14 +100,9 @@ public:
     }
 
     void look() noexcept override {
-        std::lock_guard lock(mutex_);
-        if (!executor_ || !wakeup_.update({.due = true}))
-            return;
-        try {
-            never_blocking(*executor_).execute(message(this->shared_from_this()));
-        } catch (...) {
-            wakeup_.post_failed();  // the next call retries
-        }
+        jobs_.wake([this](Executor const& ex) {
+            never_blocking(ex).execute(message(this->shared_from_this()));
+        });
     }
 
     void object_gone() noexcept override {
@@ -123,10 +110,7 @@ public:
         look();
     }
 
-    [[nodiscard]] shared_failure failure() const noexcept override {
-        std::lock_guard lock(mutex_);
-        return attempts_.failure();
-    }
+    [[nodiscard]] shared_failure failure() const noexcept override { return jobs_.failure(); }
 
     /// Records that a request waits from now on.
     void caller_waits() noexcept {
@@ -135,7 +119,7 @@ public:
     }
 
     void caller_left() noexcept override {
-        if (attempts_.is_any_backing_off())
+        if (jobs_.is_any_backing_off())
             look();
     }
 
@@ -151,30 +135,18 @@ public:
     }
 
     /// Keeps only as many objects as requests wait for.
-    void shut_down() noexcept {
-        std::lock_guard lock(mutex_);
-        shutting_down_ = true;
-    }
+    void shut_down() noexcept { jobs_.shut_down(); }
 
     /// Makes no more objects, and destroys the idle ones.
     void stop() noexcept {
         change_stock(*core_, [](stock& s) { s.close(); });
-        {
-            std::lock_guard lock(mutex_);
-            if (std::exchange(executor_, std::nullopt)) {
-                for (auto* j = first_job(); j; j = jobs_.after(*j))
-                    j->cancel();
-            }
-        }
+        jobs_.stop();
         destroy_idle();
     }
 
     void context_ends() noexcept override {
         change_stock(*core_, [](stock& s) { s.close(); });
-        {
-            std::lock_guard lock(mutex_);
-            executor_.reset();
-        }
+        jobs_.context_ends();
         destroy_idle();
     }
 
@@ -201,40 +173,22 @@ private:
         ~registration() {
             if (!owner_)
                 return;
-            bool has_begun = false;
-            {
-                std::lock_guard lock(owner_->mutex_);
-                owner_->attempts_.end(*job_);
-                has_begun = job_->is_linked();
-                if (has_begun)
-                    job_->unlink();
-            }
             // Otherwise the job could not be started, and an immediate retry is useless.
-            if (has_begun)
+            if (owner_->jobs_.end(*job_))
                 owner_->look();
         }
 
         /// Registers the job. Call it on the job's strand, so that the job is not cancelled while Asio is still
         /// starting it. Returns whether the pool is still open.
-        [[nodiscard]] bool begin() noexcept {
-            std::lock_guard lock(owner_->mutex_);
-            owner_->jobs_.push_back(*job_);
-            return owner_->executor_.has_value();
-        }
+        [[nodiscard]] bool begin() noexcept { return owner_->jobs_.begin(*job_); }
 
         /// Returns whether this job may try to make an object: while attempts fail, only one job tries.
-        [[nodiscard]] bool claims_attempt() noexcept {
-            std::lock_guard lock(owner_->mutex_);
-            return owner_->attempts_.claim(*job_);
-        }
+        [[nodiscard]] bool claims_attempt() noexcept { return owner_->jobs_.claim_attempt(*job_); }
 
         [[nodiscard]] supplier& owner() const noexcept { return *owner_; }
         [[nodiscard]] std::shared_ptr<job_type> const& job() const noexcept { return job_; }
 
-        void back_off(bool begins) noexcept {
-            std::lock_guard lock(owner_->mutex_);
-            owner_->attempts_.back_off(*job_, begins);
-        }
+        void back_off(bool begins) noexcept { owner_->jobs_.back_off(*job_, begins); }
 
     private:
         std::shared_ptr<supplier> owner_;
@@ -251,6 +205,19 @@ private:
 
         registration entry;
         place piece;
+    };
+    /// An assignment that was posted to the job's strand. An executor may keep a function whose post threw an exception:
+    /// so two threads may try to take the assignment, and one succeeds.
+    class sent_assignment {
+    public:
+        void put(assignment&& a) noexcept { given_.emplace(std::move(a)); }
+        [[nodiscard]] std::optional<assignment> take() noexcept {
+            return is_taken_.exchange(true) ? std::nullopt : std::move(given_);
+        }
+
+    private:
+        std::optional<assignment> given_;
+        std::atomic<bool> is_taken_ = false;
     };
 
     // Destroys the objects outside all locks. Each object counts until it is destroyed.
@@ -270,13 +237,10 @@ private:
     }
 
     void step() noexcept {
-        {
-            std::lock_guard lock(mutex_);
-            wakeup_.step_arrived();
-        }
+        jobs_.step_arrived();
         trim();
         while (begin_job()) {}
-        change_stock(*core_, [shut = is_shut_down()](stock& s) { s.note_shortage(shut); });
+        change_stock(*core_, [shut = jobs_.is_shut_down()](stock& s) { s.note_shortage(shut); });
         end_idle_retries();
     }
 
@@ -289,17 +253,9 @@ private:
     // if another object is being made meanwhile. While attempts to make objects fail, only one job at a time tries.
     [[nodiscard]] bool begin_job() noexcept {
         auto const time = now();
-        std::optional<Executor> ex;
-        bool may_make = false;
-        bool may_fill = false;
-        {
-            std::lock_guard lock(mutex_);
-            if (!executor_)
-                return false;
-            may_make = attempts_.may_begin();
-            may_fill = !shutting_down_ && attempts_.may_begin_unasked(time);
-            ex = executor_;
-        }
+        auto const begins = jobs_.next(time);
+        if (!begins)
+            return false;
         stock::item* unchecked = nullptr;
         bool has_place = false;
         core_->modify([&](auto& room) {
@@ -309,32 +265,32 @@ private:
             if (waiting > n.being_checked)
                 unchecked = s.take_unchecked(time);
             bool const wanted = waiting > n.being_checked + n.being_created;
-            bool const low = may_fill && n.objects() < s.options().pool.min;
-            has_place = unchecked || (may_make && (wanted || low) && s.reserve());
+            bool const low = begins->may_fill && n.objects() < s.options().pool.min;
+            has_place = unchecked || (begins->may_make && (wanted || low) && s.reserve());
             return false;
         });
-        return has_place && start(place(core_, unchecked), *ex);
+        return has_place && start(place(core_, unchecked), begins->executor);
     }
 
     // Starts a job on its strand: there Asio starts a coroutine without calling the executor, whose exceptions it
     // does not handle. Exceptions of this post are harmless, even if the executor has kept the function.
     [[nodiscard]] bool start(place piece, Executor const& ex) noexcept {
-        std::shared_ptr<std::optional<assignment>> given;
+        std::shared_ptr<sent_assignment> sent;
         try {
-            given = std::make_shared<std::optional<assignment>>();
+            sent = std::make_shared<sent_assignment>();
             auto j = std::make_shared<job_type>(ex);
             registration entry(this->shared_from_this(), j);
             if (!piece.object() && !entry.claims_attempt())
                 return false;
-            given->emplace(std::move(entry), std::move(piece));
-            boost::asio::post(j->strand, [self = this->shared_from_this(), j, given, ex] {
-                if (auto mine = self->take(*given))
+            sent->put({std::move(entry), std::move(piece)});
+            boost::asio::post(j->strand, [j, sent, ex] {
+                if (auto mine = sent->take())
                     run(j, std::move(*mine), ex);
             });
             return true;
         } catch (...) {
             // Out of memory, or an exception of the executor: the next `look()` retries.
-            auto const back = given ? take(*given) : std::nullopt;
+            auto const back = sent ? sent->take() : std::nullopt;
             return false;
         }
     }
@@ -346,14 +302,6 @@ private:
         } catch (...) {
             // Out of memory: the next `look()` retries.
         }
-    }
-    [[nodiscard]] std::optional<assignment> take(std::optional<assignment>& given) noexcept {
-        std::lock_guard lock(mutex_);
-        if (!given)
-            return std::nullopt;
-        std::optional<assignment> taken(std::move(given));
-        given.reset();  // the rest owns nothing
-        return taken;
     }
 
     // The coroutine of a job.
@@ -376,7 +324,7 @@ private:
                 piece.is_healthy(now());
                 co_return;
             }
-            if (self.is_stopped())
+            if (self.jobs_.are_stopped())
                 co_return;
             piece.is_broken();
             // Another idle object may be healthy, and a check takes less time than making this one.
@@ -387,7 +335,7 @@ private:
                 co_return;
         }
 
-        if (auto const at = self.retry_at(); at > now()) {
+        if (auto const at = self.jobs_.retry_at(); at > now()) {
             timer_type pause(here);
             pause.expires_at(typename timer_type::time_point(
                 std::chrono::ceil<typename timer_type::duration>(at.time_since_epoch())));
@@ -404,19 +352,19 @@ private:
         if (!self.is_needed())
             co_return;
 
-        auto const failures = self.failures();
+        auto const failures = self.jobs_.failures();
         std::exception_ptr failure;
         {
             deadline const limit(entry.job(), here, self.options().create_timeout);
             try {
                 T object = co_await self.make_(ex);
                 piece.is_made(std::move(object), now());
-                self.has_made();
+                self.jobs_.succeeded();
             } catch (...) {
                 failure = limit.passed() ? timeout() : std::current_exception();
             }
         }
-        if (failure && !self.is_stopped())
+        if (failure && !self.jobs_.are_stopped())
             self.has_failed(std::move(failure), failures);
     }
 
@@ -425,14 +373,6 @@ private:
             make_error_code(errc::timed_out), "weir::pool: create_timeout"));
     }
 
-    [[nodiscard]] bool is_shut_down() const noexcept {
-        std::lock_guard lock(mutex_);
-        return shutting_down_;
-    }
-    [[nodiscard]] bool is_stopped() const noexcept {
-        std::lock_guard lock(mutex_);
-        return !executor_;
-    }
     // Returns whether the object that a job makes is still needed, and allowed.
     [[nodiscard]] bool is_needed() const noexcept {
         bool is_allowed = false;
@@ -445,31 +385,16 @@ private:
             is_wanted = room.waiting() != 0;
             is_low = objects <= limits.min;
         });
-        std::lock_guard lock(mutex_);
-        return executor_ && is_allowed && (is_wanted || (is_low && !shutting_down_));
-    }
-    [[nodiscard]] std::uint32_t failures() const noexcept {
-        std::lock_guard lock(mutex_);
-        return attempts_.failures();
-    }
-    [[nodiscard]] time_point retry_at() const noexcept {
-        std::lock_guard lock(mutex_);
-        return attempts_.retry_at();
-    }
-    void has_made() noexcept {
-        shared_failure last;  // destroyed outside the lock
-        std::lock_guard lock(mutex_);
-        last = attempts_.succeeded();
+        return is_allowed && jobs_.go_on(is_wanted, is_low);
     }
     void has_failed(std::exception_ptr thrown, std::uint32_t seen) noexcept {
-        auto failure = described(std::move(thrown));
+        auto why = described(std::move(thrown));
         backoff_options retry;
         change_stock(*core_, [&](stock& s) {
             s.has_failed();
             retry = s.options().pool.retry;
         });
-        std::lock_guard lock(mutex_);
-        failure = attempts_.failed(std::move(failure), retry, seen, now());
+        jobs_.failed(std::move(why), retry, seen, now());
     }
 
     // Without memory, the reason is unknown.
@@ -483,17 +408,8 @@ private:
 
     // Ends the pauses of retries if no request waits for their objects any more.
     void end_idle_retries() noexcept {
-        if (!attempts_.is_any_backing_off() || waiting() != 0)
-            return;
-        std::lock_guard lock(mutex_);
-        for (auto* j = executor_ ? first_job() : nullptr; j; j = jobs_.after(*j)) {
-            if (j->is_backing_off)
-                j->cancel_backing_off();
-        }
-    }
-
-    [[nodiscard]] job_type* first_job() noexcept {
-        return jobs_.empty() ? nullptr : &jobs_.front();
+        if (jobs_.is_any_backing_off() && waiting() == 0)
+            jobs_.cancel_retries();
     }
 
     std::shared_ptr<Core> const core_;
@@ -501,14 +417,7 @@ private:
     maker_type make_;
     checker_type check_;
 
-    word_lock mutable mutex_;
-    wakeup wakeup_;
-    bool shutting_down_ = false;
-    std::optional<Executor> executor_;  // until it is stopped
-    list<job_type, in_supplier> jobs_;
-    attempts attempts_;
-
-    std::optional<registry::entry> entry_;
+    jobs<Executor> jobs_;
 };
 
 }  // namespace weir::inline v0_2::detail
