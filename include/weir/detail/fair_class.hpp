@@ -99,15 +99,15 @@ public:
     fair_class(fair_class const&) = delete;
     fair_class& operator=(fair_class const&) = delete;
     ~fair_class() {
-        for (auto* const one : turns_)
+        for (auto* const one : heap_)
             delete one;
     }
 
     /// Reserves the memory for one more flow, beside the flows of the chains. May throw.
     void prepare() {
-        auto const needed = turns_.size() + chains_to_come_ + 1;
-        if (needed > turns_.capacity())
-            turns_.reserve(turns_.size() + std::max(needed, kept_places));
+        auto const needed = heap_.size() + chains_to_come_ + 1;
+        if (needed > heap_.capacity())
+            heap_.reserve(heap_.size() + std::max(needed, kept_places));
     }
     void add_chain() noexcept { ++chains_to_come_; }
     void remove_chain() noexcept {
@@ -168,9 +168,9 @@ public:
             sift_down(own.at);
     }
 
-    [[nodiscard]] bool empty() const noexcept { return turns_.empty(); }
+    [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
     /// The next request. Call it only while a request waits.
-    [[nodiscard]] queued_request& next() const noexcept { return first(*turns_.front()); }
+    [[nodiscard]] queued_request& next() const noexcept { return first(*heap_.front()); }
     /// Returns whether a chain that is not here would be the next request of this class if it were.
     [[nodiscard]] bool would_be_next(chain_entry const& e) const noexcept {
         auto const* const own = groups_.find(e.how.flow);
@@ -184,9 +184,9 @@ public:
         auto const turn = own ? own->turn : last_turn_ + 1;
         // The least of the other flows is at the top of the heap, or right below its own flow.
         auto const is_first = [&](std::size_t place) {
-            if (place >= turns_.size())
+            if (place >= heap_.size())
                 return true;
-            auto const& other = *turns_[place];
+            auto const& other = *heap_[place];
             return tag != other.tag ? is_less(tag, other.tag) : turn < other.turn;
         };
         return own && own->at == 0 ? is_first(1) && is_first(2) : is_first(0);
@@ -259,8 +259,8 @@ private:
         own.tag = time_;
         own.turn = ++last_turn_;
         comes_first(own, first);
-        turns_.push_back(&own);
-        own.at = static_cast<std::uint32_t>(turns_.size() - 1);
+        heap_.push_back(&own);
+        own.at = static_cast<std::uint32_t>(heap_.size() - 1);
         sift_up(own.at);
     }
     // Adds the first request to the tag of its group, which has been the start until now.
@@ -281,54 +281,54 @@ private:
     void end(fair_group& own) noexcept {
         sort_in(own);
         groups_.erase(own);
-        auto* const last = turns_.back();
-        turns_.pop_back();
+        auto* const last = heap_.back();
+        heap_.pop_back();
         if (last != &own) {
             put(last, own.at);
             sift_up(last->at);
             sift_down(last->at);
         }
-        if (turns_.empty())
+        if (heap_.empty())
             largest_ = 0;
         release_memory();
     }
     void release_memory() noexcept {
-        if (turns_.empty() && chains_to_come_ == 0 && turns_.capacity() > kept_places)
-            std::vector<fair_group*>().swap(turns_);
+        if (heap_.empty() && chains_to_come_ == 0 && heap_.capacity() > kept_places)
+            std::vector<fair_group*>().swap(heap_);
     }
 
     // The heap.
 
     void put(fair_group* one, std::size_t place) noexcept {
-        turns_[place] = one;
+        heap_[place] = one;
         one->at = static_cast<std::uint32_t>(place);
     }
     void sift_up(std::size_t place) noexcept {
-        auto* const one = turns_[place];
-        while (place != 0 && goes_before(*one, *turns_[(place - 1) / 2])) {
-            put(turns_[(place - 1) / 2], place);
+        auto* const one = heap_[place];
+        while (place != 0 && goes_before(*one, *heap_[(place - 1) / 2])) {
+            put(heap_[(place - 1) / 2], place);
             place = (place - 1) / 2;
         }
         put(one, place);
     }
     void sift_down(std::size_t place) noexcept {
-        auto* const one = turns_[place];
+        auto* const one = heap_[place];
         for (;;) {
             auto below = 2 * place + 1;
-            if (below + 1 < turns_.size() && goes_before(*turns_[below + 1], *turns_[below]))
+            if (below + 1 < heap_.size() && goes_before(*heap_[below + 1], *heap_[below]))
                 ++below;
-            if (below >= turns_.size() || !goes_before(*turns_[below], *one))
+            if (below >= heap_.size() || !goes_before(*heap_[below], *one))
                 break;
-            put(turns_[below], place);
+            put(heap_[below], place);
             place = below;
         }
         put(one, place);
     }
     void add_heads(std::size_t place, fair_tag before, int& budget, amount& sum) const noexcept {
-        if (place >= turns_.size() || is_less(before, turns_[place]->tag) || budget == 0)
+        if (place >= heap_.size() || is_less(before, heap_[place]->tag) || budget == 0)
             return;
         --budget;
-        sum += first(*turns_[place]).count;
+        sum += first(*heap_[place]).count;
         add_heads(2 * place + 1, before, budget, sum);
         add_heads(2 * place + 2, before, budget, sum);
     }
@@ -364,7 +364,7 @@ private:
     key_tree<fair_group> groups_;
     chain_groups chains_;             // by flow
     std::size_t chains_to_come_ = 0;  // the chains that may join at any time
-    std::vector<fair_group*> turns_;  // a binary heap: the first is next
+    std::vector<fair_group*> heap_;   // a binary heap: the first is next
     fair_tag time_ = 0;
     std::uint64_t last_turn_ = 0;
     amount heads_ = 0;      // the sum of the first requests

@@ -57,7 +57,7 @@ public:
             return queueing.dry_run ? forever : queueing.patience.length_or(forever);
         });
     }
-    [[nodiscard]] chain_turn consider(chain_entry const& e, section_time& t) noexcept override {
+    [[nodiscard]] chain_reply consider(chain_entry const& e, section_time& t) noexcept override {
         auto const ask = [&](auto& room, time_point now) {
             return who_.with([&](auto const&... who) { return room.consider(e, now, who...); });
         };

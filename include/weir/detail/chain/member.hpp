@@ -70,14 +70,14 @@ protected:
 };
 
 /// The reply of a limiter to a chain.
-struct chain_turn {
+struct chain_reply {
     bool lets = false;
     error_code rejected = {};  // a final rejection
     // If the chain must wait: the minimum duration of the wait; `forever` if it is unknown.
     duration ready_in = forever;
 
     /// Returns the reply with the grant time `ready`.
-    [[nodiscard]] static chain_turn at(bool lets, time_point ready, time_point now) noexcept {
+    [[nodiscard]] static chain_reply at(bool lets, time_point ready, time_point now) noexcept {
         if (ready == unknown)
             return {};
         return {.lets = lets,
@@ -104,7 +104,7 @@ public:
                                                  error_code ec) const noexcept = 0;
     [[nodiscard]] virtual time_point now(chain_entry const& e, section_time& t) const noexcept = 0;
     [[nodiscard]] virtual duration patience(chain_entry const& e) const noexcept = 0;
-    [[nodiscard]] virtual chain_turn consider(chain_entry const& e, section_time& t) noexcept = 0;
+    [[nodiscard]] virtual chain_reply consider(chain_entry const& e, section_time& t) noexcept = 0;
     /// Grants, after `consider` has allowed it. Returns false if there is no longer space for its key, which is
     /// impossible while the chain waits.
     [[nodiscard]] virtual bool admit(chain_entry& e) noexcept = 0;

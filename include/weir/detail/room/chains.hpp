@@ -54,8 +54,8 @@ public:
     /// For a newcomer, the result assumes that the requests before it have left. For a waiting chain, it gives only
     /// results that hold even if they leave. A dry run allows every chain.
     template <class... Who>
-    [[nodiscard]] chain_turn consider(chain_entry const& e, time_point now,
-                                      Who const&... who) noexcept {
+    [[nodiscard]] chain_reply consider(chain_entry const& e, time_point now,
+                                       Who const&... who) noexcept {
         if (this->queueing().dry_run) [[unlikely]]
             return consider_in_dry_run(e, now, who...);
         return decide_on(e, now, who...);
@@ -69,7 +69,7 @@ public:
         if (!slots().has_place(s, now, who...))
             return false;
         event const here(*this, s.line(), now);
-        this->forget_turns();
+        this->drop_forecast();
         auto* const accounts = this->accounts();
         auto const account = accounts ? accounts->take(e.asked_for(), e.count) : std::uint8_t();
         if (e.number != 0) {
@@ -173,8 +173,8 @@ protected:
 
 private:
     template <class... Who>
-    [[nodiscard, gnu::always_inline]] chain_turn decide_on(chain_entry const& e, time_point now,
-                                                           Who const&... who) noexcept {
+    [[nodiscard, gnu::always_inline]] chain_reply decide_on(chain_entry const& e, time_point now,
+                                                            Who const&... who) noexcept {
         auto const r = e.asked_for();
         check_standing(this->queueing(), r);
         auto s = slot_of(e, who...);
@@ -197,7 +197,7 @@ private:
             this->expedite(*l, now);
         if (barred && (l->is_sweeping() || ready <= now))
             return {};
-        return chain_turn::at(!barred && ready <= now, ready, now);
+        return chain_reply::at(!barred && ready <= now, ready, now);
     }
     template <class... Who>
     [[nodiscard]] auto slot_of(chain_entry const& e, Who const&... who) noexcept {
@@ -207,12 +207,12 @@ private:
         return slots().slot_of(line_of(e));
     }
     template <class... Who>
-    [[nodiscard, gnu::noinline, gnu::cold]] chain_turn consider_in_dry_run(
+    [[nodiscard, gnu::noinline, gnu::cold]] chain_reply consider_in_dry_run(
         chain_entry const& e, time_point now, Who const&... who) noexcept {
         auto const turn = decide_on(e, now, who...);
         return turn.lets || sends_on(turn.rejected) || !this->passes(turn.rejected)
                    ? turn
-                   : chain_turn{.lets = true, .ready_in = duration::zero()};
+                   : chain_reply{.lets = true, .ready_in = duration::zero()};
     }
     // In a dry run: lets a chain pass that would not be granted here now. Returns whether it does.
     template <class... Who>

@@ -1,18 +1,18 @@
 #pragma once
 
 #include <weir/detail/operation.hpp>
-#include <weir/detail/room/observers.hpp>
+#include <weir/detail/room/event_waits.hpp>
 
 namespace weir::inline v0_2::detail {
 
 /// The operations that wait until a limiter is idle: all permits are released, and no request waits.
-class drains : public observers {
+class drains : public event_waits {
 public:
-    drains() noexcept : observers(operation::place::draining) {}
+    drains() noexcept : event_waits(operation::place::draining) {}
 
     /// Returns whether `op`, which does not wait yet, is over, with the outcome in it.
     [[nodiscard]] bool decide(operation& op, bool is_idle) const noexcept {
-        if (observers::decide(op))
+        if (event_waits::decide(op))
             return true;
         if (is_idle)
             op.end({});

@@ -2,7 +2,7 @@
 
 #include <weir/detail/operation.hpp>
 #include <weir/detail/room/common.hpp>
-#include <weir/detail/room/observers.hpp>
+#include <weir/detail/room/event_waits.hpp>
 #include <weir/detail/room/returns.hpp>
 #include <weir/detail/wakeup.hpp>
 #include <weir/policy/policy.hpp>
@@ -91,7 +91,7 @@ public:
         } else if (op.at == place::nowhere) {
             op.cancelled = true;
         } else {
-            observers::cancel(op, this->outbox());
+            event_waits::cancel(op, this->outbox());
         }
     }
 

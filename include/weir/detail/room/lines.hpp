@@ -135,7 +135,7 @@ protected:
         }
     }
     /// Records that the state of a policy has changed, otherwise than by a grant to a request in a line.
-    void forget_turns() noexcept { forecast_.drop(); }
+    void drop_forecast() noexcept { forecast_.drop(); }
 
     [[nodiscard]] bool is_too_long(time_point ready, time_point now) const noexcept {
         return ready != unknown &&
@@ -176,7 +176,7 @@ protected:
     }
     /// Records that a debt delays the waiting requests: some of them can no longer be granted in time.
     void fall_into_debt(slot const& s, time_point now) noexcept {
-        forget_turns();
+        drop_forecast();
         auto* const l = s.line();
         if (!l || l->is_idle()) [[likely]]
             return;
@@ -197,7 +197,7 @@ protected:
     // Requests in a line.
 
     void erase(line_type& l, operation& op) noexcept {
-        forget_turns();
+        drop_forecast();
         l.erase(op);
         deadlines::erase(op);
         parts_.count_departure(op.count);

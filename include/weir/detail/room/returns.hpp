@@ -116,7 +116,7 @@ public:
     }
 
     /// Undoes `join_drain` or `join_watch`.
-    static void withdraw_other(operation& op) noexcept { observers::withdraw(op); }
+    static void withdraw_other(operation& op) noexcept { event_waits::withdraw(op); }
 
 protected:
     using base::base;
@@ -149,7 +149,7 @@ private:
         auto s = this->find(from);
         bool const is_stored = slots().has_place(s, now, from);
         event const here(*this, s.line(), now);
-        this->forget_turns();
+        this->drop_forecast();
         bool const made_room = is_stored && s.policy().refund(n, from.ticket, now);
         if constexpr (base::is_fed && !base::is_one)
             slots().give_back(from, n, now);

@@ -2,7 +2,7 @@
 
 #include <weir/detail/counters.hpp>
 #include <weir/detail/operation.hpp>
-#include <weir/detail/room/observers.hpp>
+#include <weir/detail/room/event_waits.hpp>
 #include <weir/permit.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
@@ -38,17 +38,17 @@ struct watched {
 /// decides which operation gets which report. An overdue permit, or an event, is reported to one operation; the loss
 /// of permits, to all operations that ask for them.
 template <class Policy>
-class watchers : public observers {
+class watchers : public event_waits {
 public:
     using reported = typename reported_by<Policy>::type;
 
-    watchers() noexcept : observers(operation::place::watching) {}
+    watchers() noexcept : event_waits(operation::place::watching) {}
 
     /// Returns whether a wait is over, with the outcome in `op`.
     template <class Found>
     [[nodiscard]] bool decide(watch_operation<Found>& op, watched<Policy> g,
                               time_point now) noexcept {
-        if (observers::decide(op))
+        if (event_waits::decide(op))
             return true;
         bool const is_next = lending_policy<Policy> || empty();
         if (!is_next || !report(op, g, now))

@@ -47,7 +47,7 @@ struct survey {
     duration last_in{};
 
 private:
-    void add(chain_entry& e, chain_turn const& t) noexcept {
+    void add(chain_entry& e, chain_reply const& t) noexcept {
         if (t.rejected) {
             if (!rejects ||
                 std::pair(rank(t.rejected), e.index) < std::pair(rank(error), rejects->index)) {

@@ -13,7 +13,7 @@ namespace weir::inline v0_2::detail {
 /// Operations that wait for an event of a limiter, and not for permits. They complete in order of arrival. A derived
 /// class decides when the event has occurred. This class decides on the other ends of a wait: the operation is
 /// cancelled, alone or with all others, or the limiter is destroyed.
-class observers {
+class event_waits {
 public:
     /// Returns whether `op`, which does not wait yet, is over, with the outcome in it.
     [[nodiscard]] bool decide(operation& op) const noexcept {
@@ -69,8 +69,8 @@ public:
     }
 
 protected:
-    explicit observers(operation::place what) noexcept : what_(what) {}
-    ~observers() = default;
+    explicit event_waits(operation::place what) noexcept : what_(what) {}
+    ~event_waits() = default;
 
     [[nodiscard]] operation& front() const noexcept { return line_.front(); }
     /// Completes the first operation: its event has occurred, and the outcome is in it.
