@@ -240,6 +240,16 @@ BOOST_AUTO_TEST_CASE(codel_never_drops_a_request_that_can_be_granted) {
     BOOST_TEST(k.guests[1].rejected(errc::shed));
 }
 
+BOOST_AUTO_TEST_CASE(a_request_that_codel_would_drop_takes_no_place_of_a_newcomer) {
+    kitchen_with k(
+        {.max_waiting = 1, .order = queue_order::codel, .target = 5ms, .interval = 100ms});
+    k.come(1);
+    // A newcomer arrives at the instant of the drop, before the limiter's timer runs.
+    clock::advance_to(clock::now() + 100ms);
+    k.come(1);
+    BOOST_TEST(k.states() == "dw");
+}
+
 BOOST_AUTO_TEST_CASE(codel_drops_none_if_all_are_granted_in_time) {
     kitchen_with k({.order = queue_order::codel, .target = 5ms, .interval = 100ms});
     k.come(1);

@@ -244,6 +244,10 @@ protected:
         observed_.swap_observer(other);
     }
 
+    /// Returns whether the actor need not ask for the needs if they have not changed.
+    [[nodiscard]] bool can_wait() const noexcept {
+        return !wakeup_.is_step_missing() && life_.is_in_use();
+    }
     /// Posts a step message if one is needed now. May throw.
     void summon() { send_for_step(wants()); }
 
@@ -270,9 +274,6 @@ private:
 
     [[nodiscard, gnu::always_inline]] bool is_quiet() const noexcept {
         return room_.is_done() && wakeup_.is_at_rest() && life_.is_in_use();
-    }
-    [[nodiscard]] bool can_wait() const noexcept {
-        return !wakeup_.is_step_missing() && life_.is_in_use();
     }
 
     /// Ends a section that leaves no work for the time after the lock: posts a step if one is needed. Returns false,

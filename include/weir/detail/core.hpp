@@ -33,6 +33,7 @@ template <class Room, class Host>
 class core final : public chain_core, public actor<Room, Host> {
     using base = actor<Room, Host>;
     using visit = typename base::visit;
+    using base::can_wait;
     using base::look;
     using base::room;
     using base::settle;
@@ -410,7 +411,8 @@ private:
         if (room().template cannot_wait<is_reservation>(op, limit, now))
             return false;
         room().join(op, now);
-        summon_or([&] { room().withdraw(op); });
+        if (!can_wait() || room().may_need_more(op))
+            summon_or([&] { room().withdraw(op); });
         if (room().evict(op, now))
             settle(now);
         return true;

@@ -186,6 +186,15 @@ public:
         this->enter_line(l, op, now);
     }
 
+    /// Returns whether the needs may have changed since `op` has joined. An operation behind another one, in order of
+    /// arrival and without a deadline, needs nothing that the other one does not need. But a timed policy may have another
+    /// grant time, because a clock was set.
+    [[nodiscard]] bool may_need_more(operation const& op) noexcept {
+        auto const& l = slots().line_of(op);
+        return base::is_fed || slots().timed() || op.deadline != never || l.oldest() == &op ||
+               !l.foresees();
+    }
+
     /// Returns the grant time of `op`, which is the last in its line, if all before it are granted at theirs;
     /// `unknown` if it cannot be predicted.
     [[nodiscard]] time_point grant_time_of_last(operation const& op, time_point now) noexcept {

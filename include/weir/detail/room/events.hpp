@@ -226,10 +226,25 @@ protected:
 private:
     template <class... Who>
     [[gnu::noinline]] void serve_before(time_point now, Who const&... who) noexcept {
+        if constexpr (base::is_one && !base::is_fed) {
+            if (is_nothing_due(now)) [[likely]]
+                return;
+        }
         if (auto* const l = slots().find(who...).line())
             this->expedite(*l, now);
         int budget = help_budget;
         settle(now, budget);
+    }
+    // Returns whether `settle` would change nothing; false if that takes work to find out. Most newcomers find requests
+    // that wait in order of arrival for a permit that is not there.
+    [[nodiscard]] bool is_nothing_due(time_point now) noexcept {
+        auto const& l = slots().line();
+        if (!l.foresees() || l.next_event(now) <= now || l.has_chains() || l.is_sweeping() ||
+            this->pause().is_set() || parts().deadlines.next() <= now || !of_drains().empty() ||
+            !of_watchers().empty())
+            return false;
+        auto const* const next = l.oldest();
+        return !next || this->ready_at(slots().find(), next->count, 0, now) > now;
     }
     [[nodiscard]] demand what_waits(time_point now) noexcept {
         return this->demand_of(slots().line(), now);
