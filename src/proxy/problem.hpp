@@ -15,7 +15,7 @@ struct problem {
     unsigned status = 0;
     std::string_view why;
     std::optional<std::chrono::seconds> retry_after = {};
-    std::string_view violated = {};  // the `policy::name` of the limit that rejected the request
+    std::string_view violated = {};  // the name of the quota that rejected the request, as `quoted`
     std::string_view lines = {};     // of the header, about limits
 };
 

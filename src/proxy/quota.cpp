@@ -13,6 +13,7 @@
 #include <iterator>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -149,26 +150,39 @@ std::string quoted(std::string_view name) {
 }
 
 weir::amount policy::max() const noexcept {
-    return std::ranges::min(quotas, {}, &quota::max).max;
+    return quotas[smallest()].max;
 }
 
-bool policy::has_window() const noexcept {
-    return std::ranges::any_of(quotas, &quota::has_window);
+std::size_t policy::smallest() const noexcept {
+    return static_cast<std::size_t>(
+        std::ranges::min_element(quotas, {}, &quota::max) - quotas.begin());
 }
 
-void append_item(std::string& out, std::string_view name, std::size_t n, quota const& q) {
+std::size_t policy::part_after(std::optional<seconds> wait) const noexcept {
+    if (quotas.size() == 1)
+        return 0;
+    auto const least = wait ? std::max(*wait, seconds(1)).count() : 0;
+    auto const rank = [&](quota const& q) {
+        auto const window = seconds_of_window(q);
+        bool const is_possible = wait ? window >= least : window == 0;
+        return std::tuple(!is_possible, is_possible ? window : -window, q.max);
+    };
+    return static_cast<std::size_t>(std::ranges::min_element(quotas, {}, rank) - quotas.begin());
+}
+
+std::vector<std::string> names_of_parts(std::string_view name, std::size_t parts) {
+    std::vector<std::string> names{quoted(name)};
+    for (std::size_t n = 2; n <= parts; ++n)
+        names.push_back(quoted(fmt::format("{}#{}", name, n)));
+    return names;
+}
+
+void append_item(std::string& out, std::string_view name, quota const& q) {
     auto const append = [&out](std::int64_t number) {
         fmt::format_int const digits(number);
         out.append(digits.data(), digits.size());
     };
-    if (n == 0) {
-        out.append(name);
-    } else {
-        out.append(name.substr(0, name.size() - 1)).append("#");
-        append(static_cast<std::int64_t>(n + 1));
-        out.append("\"");
-    }
-    out.append(";q=");
+    out.append(name).append(";q=");
     append(q.max);
     if (q.at_a_time)
         out.append(";qu=\"concurrent-requests\"");
@@ -179,7 +193,7 @@ void append_item(std::string& out, std::string_view name, std::size_t n, quota c
 }
 
 rule_quotas::rule_quotas(std::string_view name, weir::limiter_config const& rule)
-    : name_(quoted(name)), parts_(quotas_of(rule).size()) {
+    : parts_(quotas_of(rule).size()), names_(names_of_parts(name, parts_.size())) {
     change(rule);
 }
 
@@ -205,7 +219,7 @@ void rule_quotas::change(weir::limiter_config const& rule) {
 }
 
 policy rule_quotas::now() const {
-    policy found{.name = name_};
+    policy found{.names = names_};
     for (;;) {
         auto const version = version_.load(std::memory_order_acquire);
         found.quotas.clear();

@@ -9,9 +9,12 @@
 #include <boost/container/small_vector.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,16 +53,26 @@ struct quota {
 
 /// A limit as RateLimit-Policy describes it.
 struct policy {
-    std::string_view name;                                 // as `quoted`
+    std::span<std::string const>
+        names;  // of the parts of the rule, as `quoted`; one for a rule without parts
     boost::container::small_vector<quota, 4> quotas = {};  // one for each part of the rule
 
     [[nodiscard]] weir::amount max() const noexcept;  // the smallest quota
-    [[nodiscard]] bool has_window() const noexcept;   // any part has one
+    /// Returns the number of the part with the smallest quota.
+    [[nodiscard]] std::size_t smallest() const noexcept;
+    /// Returns the number of the part that decides when the limiter can grant: after `wait`, or at an unknown time. A
+    /// limiter tells the time of its last part only. No part with a window waits for longer than its window, and the
+    /// time of a part without a window is unknown. Several parts may be possible: this is the one with the shortest
+    /// window, and of equal windows the smallest quota.
+    [[nodiscard]] std::size_t part_after(std::optional<std::chrono::seconds> wait) const noexcept;
 };
 
-/// Appends the item of RateLimit-Policy for part number `n` of a rule, from 0, without a partition. The first part has
-/// the name of the limit, and the others `NAME#2`, `NAME#3` and so on: each item has its own name.
-void append_item(std::string& out, std::string_view name, std::size_t n, quota const& q);
+/// Returns the names of the parts of a rule, as `quoted`. The first part has the name of the limit, and the others
+/// `NAME#2`, `NAME#3` and so on: each item of RateLimit-Policy has its own name.
+[[nodiscard]] std::vector<std::string> names_of_parts(std::string_view name, std::size_t parts);
+
+/// Appends the item of RateLimit-Policy for a part with this name, as `quoted`, without a partition.
+void append_item(std::string& out, std::string_view name, quota const& q);
 
 /// The quotas of a limit's rule, which may change. Thread-safe.
 class rule_quotas {
@@ -68,7 +81,7 @@ public:
 
     /// Precondition: a rule of the same kind.
     void change(weir::limiter_config const& rule);
-    /// The current policy, never a mixture of two rules. Takes no lock. The name is valid while this object lives.
+    /// The current policy, never a mixture of two rules. Takes no lock. The names are valid while this object lives.
     [[nodiscard]] policy now() const;
 
 private:
@@ -83,8 +96,8 @@ private:
         std::atomic<weir::wall_clock> clock = nullptr;
     };
 
-    std::string const name_;
     std::vector<part> parts_;
+    std::vector<std::string> const names_;
     std::atomic<std::uint64_t> version_ = 0;  // odd while parts are written
     std::mutex changes_;
 };

@@ -46,12 +46,21 @@ void append_partition(std::string& out, std::uint64_t key) {
     out.append(";pk=:").append(text.data(), text.size()).append("=:");
 }
 
+// The part of a rule that rejected the request.
+std::size_t rejecting_part(policy const& of_limit, entry const& e) {
+    if (e.retry_after == seconds::zero())
+        return of_limit.smallest();
+    return of_limit.part_after(
+        e.rejected.retry_after ? std::optional(e.retry_after) : std::nullopt);
+}
+
 }  // namespace
 
 // The rest of a limit: remaining permits and the time of the reset.
 struct rate_header_writer::rest {
     std::size_t limit;
     std::string_view name;
+    weir::amount max;
     weir::amount remaining;
     std::optional<std::int64_t> reset;  // in seconds
 };
@@ -59,9 +68,8 @@ struct rate_header_writer::rest {
 rate_header_writer::rate_header_writer(std::span<std::shared_ptr<limit> const> limits,
                                        config::limit_headers which)
     : which_(which) {
-    if (which != config::limit_headers::none)
-        for (auto const& l : limits)
-            limits_.push_back({l, l->overrides_quotas()});
+    for (auto const& l : limits)
+        limits_.push_back({l, l->overrides_quotas()});
 }
 
 policy rate_header_writer::policy_for(std::size_t i, entry const& e) const {
@@ -80,19 +88,32 @@ std::optional<rate_header_writer::rest> rate_header_writer::rest_of(std::size_t 
     auto const of_limit = policy_for(i, e);
     if (of_limit.quotas.empty())
         return std::nullopt;
+    auto const make = [&](std::size_t part, weir::amount remaining, std::optional<seconds> reset) {
+        auto const& q = of_limit.quotas[part];
+        bool const has_time = reset && q.has_window();
+        return rest{i, of_limit.names[part], q.max, remaining,
+                    has_time ? std::optional(reset->count()) : std::nullopt};
+    };
     bool const is_here = e.rejected_number() == i;
     if (is_here && e.retry_after == seconds::zero())
         return std::nullopt;
     if (is_here)
-        return rest{i, of_limit.name, 0,
-                    of_limit.has_window() ? std::optional(e.retry_after.count()) : std::nullopt};
+        return make(rejecting_part(of_limit, e), 0, e.retry_after);
     if (l.is_of_store() || i >= e.permits.size() || !e.permits[i])
         return std::nullopt;
-    rest found{i, of_limit.name, std::min(e.permits[i].remaining(), of_limit.max()), {}};
-    if (of_limit.has_window())
-        if (auto const wait = e.permits[i].reset_after())
-            found.reset = std::chrono::ceil<seconds>(*wait).count();
-    return found;
+    std::optional<seconds> reset;
+    if (auto const wait = e.permits[i].reset_after())
+        reset = std::chrono::ceil<seconds>(*wait);
+    return make(of_limit.part_after(reset), std::min(e.permits[i].remaining(), of_limit.max()),
+                reset);
+}
+
+std::string_view rate_header_writer::violated(entry const& e) const {
+    auto const by = e.rejected_number();
+    if (!by)
+        return {};
+    auto const of_limit = policy_for(*by, e);
+    return of_limit.names[of_limit.quotas.empty() ? 0 : rejecting_part(of_limit, e)];
 }
 
 void rate_header_writer::write_policies(std::string& out, entry const& e) const {
@@ -109,7 +130,7 @@ void rate_header_writer::write_policies(std::string& out, entry const& e) const 
             of_limit.quotas = {{.max = *seats, .at_a_time = true}};
         for (std::size_t n = 0; n != of_limit.quotas.size(); ++n) {
             begin();
-            append_item(out, of_limit.name, n, of_limit.quotas[n]);
+            append_item(out, of_limit.names[n], of_limit.quotas[n]);
             if (l.is_keyed())
                 append_partition(out, e.at[i].key);
         }
@@ -121,7 +142,7 @@ void rate_header_writer::write_policies(std::string& out, entry const& e) const 
 bool rate_header_writer::write(std::string& out, entry const& e,
                                std::optional<weir::amount> theirs) const {
     out.clear();
-    if (limits_.empty())
+    if (which_ == config::limit_headers::none)
         return false;
     boost::container::static_vector<rest, most_limits> known;
     for (std::size_t i = 0; i != limits_.size(); ++i)
@@ -154,7 +175,7 @@ bool rate_header_writer::write(std::string& out, entry const& e,
     if (least == known.end() || !least->reset || (theirs && *theirs <= least->remaining))
         return false;
     out.append("X-RateLimit-Limit: ");
-    append(out, policy_for(least->limit, e).max());
+    append(out, least->max);
     out.append("\r\nX-RateLimit-Remaining: ");
     append(out, least->remaining);
     out.append("\r\nX-RateLimit-Reset: ");

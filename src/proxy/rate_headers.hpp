@@ -23,6 +23,9 @@ namespace proxy {
 /// again. For a rejected request it names only the limit that rejected it, since the rest of the others is unknown. It
 /// does not name a granted limit with a store, whose rest is unknown too.
 ///
+/// The limiter of a rule with several parts tells the smallest rest of all parts and the time of the last part. The item
+/// has the name of the part that decides this time, as `policy::part_after` finds it.
+///
 /// X-RateLimit-Limit, -Remaining and -Reset (in seconds) describe the limit with the smallest rest. They ignore limits
 /// without a window, such as seats.
 class rate_header_writer {
@@ -33,6 +36,10 @@ public:
     /// Writes whole lines to `out`. `theirs` is the upstream's X-RateLimit-Remaining: if it is not above ours, the
     /// upstream's X-RateLimit fields stay. Returns whether ours replace the upstream's X-RateLimit fields.
     bool write(std::string& out, entry const& e, std::optional<weir::amount> theirs = {}) const;
+
+    /// Returns the name of the quota that rejected the request, as `quoted`; empty if none did. It is valid while the
+    /// limits exist.
+    [[nodiscard]] std::string_view violated(entry const& e) const;
 
 private:
     struct one {

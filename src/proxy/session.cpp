@@ -425,8 +425,7 @@ conclusion session::rejected(exchange& x, route const& to, entry const& entered)
     problem say{role_.check ? role_.check->refuse : entered.status, entered.why};
     if (entered.retry_after > std::chrono::seconds::zero())
         say.retry_after = entered.retry_after;
-    if (auto const by = entered.rejected_number())
-        say.violated = to.entrance.limits()[*by]->quotas().name;
+    say.violated = to.rate_headers.violated(entered);
     return conclude(say, entered.client, x.request.head, x.request.body.done());
 }
 

@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,7 +38,7 @@ std::string told(policy const& p) {
     std::string all;
     for (std::size_t n = 0; n != p.quotas.size(); ++n) {
         all += n == 0 ? "" : ", ";
-        append_item(all, p.name, n, p.quotas[n]);
+        append_item(all, p.names[n], p.quotas[n]);
     }
     return all;
 }
@@ -85,14 +87,15 @@ BOOST_AUTO_TEST_CASE(of_the_leaves_of_a_tree) {
     BOOST_TEST(quotas.size() == plan.kinds.size());
     auto const told_of = [&](std::string const& path) {
         auto const at = std::ranges::find(plan.kinds, path, &weir::policy::tree_kind::path);
-        policy const one{.name = "a",
+        auto const names = proxy::names_of_parts("a", 1);
+        policy const one{.names = names,
                          .quotas = {quotas.at(static_cast<std::size_t>(at - plan.kinds.begin()))}};
         return told(one);
     };
-    BOOST_TEST(told_of("/acme/ann") == "a;q=20;w=60");  // of /acme; it has no most
-    BOOST_TEST(told_of("/acme/*") == "a;q=20;w=60");    // of /acme
-    BOOST_TEST(told_of("/acme/bob") == "a;q=10;w=100");
-    BOOST_TEST(told_of("/*/*") == "a;q=60;w=60");  // of the root
+    BOOST_TEST(told_of("/acme/ann") == "\"a\";q=20;w=60");  // of /acme; it has no most
+    BOOST_TEST(told_of("/acme/*") == "\"a\";q=20;w=60");    // of /acme
+    BOOST_TEST(told_of("/acme/bob") == "\"a\";q=10;w=100");
+    BOOST_TEST(told_of("/*/*") == "\"a\";q=60;w=60");  // of the root
 }
 
 // The window has the length of the day, week or month of the wall clock.
@@ -117,7 +120,7 @@ BOOST_AUTO_TEST_CASE(of_the_calendar) {
     BOOST_TEST(told_on("9/month", year(2024) / 2 / 5) == R"("a";q=9;w=2505600)");
 
     proxy::rule_quotas a("a", rule("9/day & 7 seats"));
-    BOOST_TEST(a.now().has_window());
+    BOOST_TEST(a.now().part_after(1s) == 0u);
     a.change(rule("8/week & 7 seats"));
     BOOST_TEST(told(a.now()) == R"("a";q=8;w=604800, "a#2";q=7;qu="concurrent-requests")");
 }
@@ -135,11 +138,26 @@ BOOST_AUTO_TEST_CASE(of_a_burst_last_until_it_is_refilled) {
     BOOST_TEST(told("0/1s burst 5") == R"("a";q=5)");
 }
 
-BOOST_AUTO_TEST_CASE(of_several_parts_have_a_smallest_one_and_some_window) {
-    proxy::rule_quotas const both("a", rule("100/1min & 7 seats"));
-    BOOST_TEST(both.now().max() == 7);
-    BOOST_TEST(both.now().has_window());
-    BOOST_TEST(!proxy::rule_quotas("a", rule("7 seats")).now().has_window());
+BOOST_AUTO_TEST_CASE(of_several_parts_have_a_smallest_one) {
+    BOOST_TEST(proxy::rule_quotas("a", rule("100/1min & 7 seats")).now().max() == 7);
+    BOOST_TEST(proxy::rule_quotas("a", rule("9/1min & 10/1s")).now().smallest() == 0u);
+}
+
+// A part with a window cannot wait for longer than its window, and the time of other parts is unknown.
+BOOST_AUTO_TEST_CASE(of_several_parts_have_one_that_decides_the_time) {
+    auto const part = [](std::string const& text, std::optional<std::chrono::seconds> wait) {
+        return proxy::rule_quotas("a", rule(text)).now().part_after(wait);
+    };
+    for (auto const& [wait, wanted] : {std::pair(0s, 1u), {1s, 1u}, {2s, 0u}, {60s, 0u}, {61s, 0u}})
+        BOOST_TEST_CONTEXT(wait.count()) {
+            BOOST_TEST(part("100/1min & 10/1s", wait) == wanted);
+            BOOST_TEST(part("100/1min & 10/1s & 5 seats", wait) == wanted);
+        }
+    BOOST_TEST(part("100/1min & 10/1s & 5 seats", std::nullopt) == 2u);
+    BOOST_TEST(part("100/1min & 10/1s", std::nullopt) == 0u);
+    BOOST_TEST(part("20/1min & 10/1min sliding", 5s) == 1u);  // of equal windows the smaller quota
+    BOOST_TEST(part("7 seats & 5 seats", 5s) == 1u);
+    BOOST_TEST(part("9/1s & 10/day", 2s) == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(have_at_most_15_digits) {

@@ -146,6 +146,48 @@ rule = "2 seats"
     BOOST_TEST(field_of(first, "X-RateLimit-Reset") == "30");
 }
 
+// The limiter tells one time for all parts. The field names the part that decides it.
+BOOST_AUTO_TEST_CASE(of_several_parts_names_the_one_that_decides_the_time) {
+    answered a(with("2/1s & 5/1min"));
+    auto const first = a.ask();
+    BOOST_TEST(field_of(first, "RateLimit-Policy") == R"("r";q=2;w=1, "r#2";q=5;w=60)");
+    BOOST_TEST(field_of(first, "RateLimit") == R"("r";r=1;t=1)");
+    BOOST_TEST(a.rest() == R"("r";r=0;t=1)");
+    auto const burst = a.ask();
+    BOOST_TEST(field_of(burst, "RateLimit") == R"("r";r=0;t=1)");
+    BOOST_TEST(field_of(burst, "X-RateLimit-Limit") == "2");
+    a.proxy.pass(2s);
+    BOOST_TEST(a.rest() == R"("r";r=1;t=1)");
+    BOOST_TEST(a.rest() == R"("r#2";r=0;t=58)");  // after 58 s the minute has space for 2
+    a.proxy.pass(2s);
+    BOOST_TEST(a.rest() == R"("r#2";r=0;t=56)");
+    a.proxy.pass(2s);
+    auto const used = a.ask_with("GET / HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\n\r\n");
+    BOOST_TEST(status_of(used) == 429u);
+    BOOST_TEST(field_of(used, "Retry-After") == "54");
+    BOOST_TEST(field_of(used, "RateLimit") == R"("r#2";r=0;t=54)");
+    BOOST_TEST(field_of(used, "X-RateLimit-Limit") == "5");
+    BOOST_TEST(used.find(R"("violated-policies":["r#2"])") != used.npos);
+}
+
+// No time of a seat is known, so an unknown time is the time of the seats.
+BOOST_AUTO_TEST_CASE(of_seats_and_a_rate_names_the_seats_while_their_time_is_unknown) {
+    answered a(with("2/1min & 2 seats"));
+    BOOST_TEST(a.rest() == R"("r#2";r=1)");
+    BOOST_TEST(a.rest() == R"("r#2";r=0)");
+    BOOST_TEST(a.rest() == R"("r";r=0;t=60)");
+}
+
+// The cost is above the smallest quota.
+BOOST_AUTO_TEST_CASE(of_a_request_that_costs_too_much_has_no_rest) {
+    answered a(with("5/1min & 2/1s", "none", "cost = \"bytes\"\n"));
+    auto const rejected = a.ask_with(
+        "POST / HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nContent-Length: 3\r\n\r\nabc");
+    BOOST_TEST(status_of(rejected) == 429u);
+    BOOST_TEST(field_of(rejected, "RateLimit") == "");
+    BOOST_TEST(rejected.find(R"("violated-policies":["r#2"])") != rejected.npos);
+}
+
 BOOST_AUTO_TEST_CASE(of_a_key_is_its_own_rule) {
     answered a(
         with("9/60s", "ietf", "key = \"client\"\noverrides = { \"10.0.0.2\" = \"2/30s\" }\n"));
