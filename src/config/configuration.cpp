@@ -355,8 +355,26 @@ double most_memory(limit const& l) {
                                       : most_bytes_of_state(l.rule));
 }
 
+namespace {
+
+// The option --seats has the values `adaptive` and `adaptive 4..200`. They are not rules.
+weir::limiter_config parse_rule(std::string_view text) {
+    try {
+        return weir::limiter_config::parse(text);
+    } catch (std::invalid_argument const&) {
+        if (text.find("adaptive") == text.npos)
+            throw;
+        auto const meant = seats_named(text);
+        throw std::invalid_argument(
+            fmt::format("adaptive seats are a rule such as `{}`",
+                        to_string(meant ? *meant : *seats_named("adaptive 4..200"))));
+    }
+}
+
+}  // namespace
+
 weir::limiter_config rule_of(std::string_view text) {
-    auto made = weir::limiter_config::parse(text);
+    auto made = parse_rule(text);
     if (has_part<weir::penalty_options>(made) && !is_penalty(made))
         throw std::invalid_argument(
             "a penalty cannot be combined by `&`: use a [[limit]] for each, and both in a route");

@@ -100,6 +100,7 @@ private:
     [[nodiscard]] bool is_only_agent() const;
     void read_limit(table_reader& t);
     void read_limit_of_bytes(table_reader& t, limit l);
+    void warn_of_no_rule(table_reader& t, limit const& l);
     void warn_of_memory(table_reader& t, limit const& l, std::string_view rule);
     void warn_of_burst(table_reader& t, std::string_view whose, bandwidth const& b);
     void read_key(table_reader& t, limit& l);
@@ -134,6 +135,7 @@ private:
     }
     void complete();
     void find_settings_without_effect();
+    void warn_of_shadows(std::size_t i, std::vector<std::size_t> const& by);
 
     std::string_view path_;
     table_reader file_;

@@ -234,6 +234,9 @@ kind<std::string> method() {
                 return std::nullopt;
             std::string upper(found);
             std::ranges::transform(upper, upper.begin(), http::to_upper);
+            if (upper == "CONNECT")
+                throw std::invalid_argument(
+                    "the proxy does not support CONNECT and answers it with 501; remove it");
             if (upper != found && http::beast::string_to_verb(upper) != http::verb::unknown)
                 throw std::invalid_argument(
                     fmt::format("methods are case-sensitive; use `{}`", upper));

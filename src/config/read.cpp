@@ -23,6 +23,13 @@
 #include <vector>
 
 namespace config {
+namespace {
+
+std::string host_and_path(route const& r) {
+    return r.host + r.path;
+}
+
+}  // namespace
 
 using namespace std::chrono_literals;
 
@@ -91,6 +98,25 @@ void file_reader::check_fields(position at, key_part const& part) {
     });
 }
 
+// The routes `by` match all requests of route `i`.
+void file_reader::warn_of_shadows(std::size_t i, std::vector<std::size_t> const& by) {
+    if (by.empty())
+        return;
+    std::vector<std::size_t> lines;
+    for (auto const n : by)
+        lines.push_back(routes_at_[n].line);
+    auto const name = host_and_path(made_.routes[i]);
+    auto const who =
+        by.size() == 1
+            ? fmt::format("route `{}` in line {} matches", host_and_path(made_.routes[by.front()]),
+                          lines.front())
+            : fmt::format("the routes in lines {} together match", fmt::join(lines, ", "));
+    warnings_.add(routes_at_[i],
+                  fmt::format("warning: route `{0}`: unused: {1} all of its requests; put `{0}` "
+                              "before {2}",
+                              name, who, by.size() == 1 ? "it" : "them"));
+}
+
 void file_reader::find_settings_without_effect() {
     stores_.find_unused(warnings_, "no limit and no agent names it: it counts nothing");
     bool const has_checks = std::ranges::any_of(made_.routes, &route::check);
@@ -104,21 +130,14 @@ void file_reader::find_settings_without_effect() {
     char const* const none = has_tcp(made_) ? "no route or listener" : "no route";
     upstreams_.find_unused(warnings_, fmt::format("{} names it: it gets no requests", none));
     limits_.find_unused(warnings_, fmt::format("{} names it: it limits nothing", none));
-    auto const name_of = [](route const& r) { return r.host + r.path; };
     earlier_routes earlier;
     for (std::size_t i = 0; i != made_.routes.size(); ++i) {
         auto const& r = made_.routes[i];
         if (r.check && !checks_at_)
-            warnings_.add(
-                routes_at_[i],
-                fmt::format("warning: route `{}`: unused: no [[listen]] has `check`", name_of(r)));
-        if (auto const by = earlier.shadow_of(r))
-            warnings_.add(
-                routes_at_[i],
-                fmt::format(
-                    "warning: route `{0}`: unused: route `{1}` in line {2} matches all of its "
-                    "requests; put `{0}` before it",
-                    name_of(r), name_of(made_.routes[*by]), routes_at_[*by].line));
+            warnings_.add(routes_at_[i],
+                          fmt::format("warning: route `{}`: unused: no [[listen]] has `check`",
+                                      host_and_path(r)));
+        warn_of_shadows(i, earlier.shadows_of(r));
         earlier.add(r);
     }
 }

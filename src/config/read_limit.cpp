@@ -128,6 +128,8 @@ void file_reader::read_limit(table_reader& t) {
     l.rule = said.value_or(rule_of("1/1s"));
     read_key(t, l);
     read_overrides(t, l, ruled && !l.is_unlimited);
+    if (l.is_unlimited)
+        warn_of_no_rule(t, l);
     ruled = read_tree(t, l) || (ruled && !has_tree);
 
     bool const punishes = is_penalty(l.rule);
@@ -166,6 +168,17 @@ void file_reader::read_limit_of_bytes(table_reader& t, limit l) {
     warn_of_memory(t, l, "bandwidth");
     warn_of_burst(t, fmt::format("limit `{}`", l.name), *l.bandwidth);
     made_.bandwidths.push_back(std::move(l));
+}
+
+// Its queue still sets a patience for the other limits of a route.
+void file_reader::warn_of_no_rule(table_reader& t, limit const& l) {
+    bool const has_rule =
+        std::ranges::any_of(l.overrides, [](auto const& o) { return o.second.has_value(); });
+    if (!has_rule && !t.has("queue"))
+        warnings_.add(t.at("rule"),
+                      fmt::format("warning: limit `{}`: `rule` is `unlimited`, and `overrides` has "
+                                  "no rule: it limits nothing; write a rule, or remove the limit",
+                                  l.name));
 }
 
 void file_reader::warn_of_memory(table_reader& t, limit const& l, std::string_view rule) {

@@ -3,6 +3,8 @@
 #include "http/characters.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 namespace config {
 namespace {
@@ -71,24 +73,55 @@ bool covers(std::vector<header_condition> const& a, std::vector<header_condition
     });
 }
 
+// Divides a list into lists of one element each. An empty list, which matches all, cannot be divided.
+template <class T>
+std::vector<std::vector<T>> each_of(std::vector<T> const& list) {
+    if (list.empty())
+        return {{}};
+    std::vector<std::vector<T>> each;
+    for (auto const& one : list)
+        each.push_back({one});
+    return each;
+}
+
 }  // namespace
 
-std::optional<std::size_t> earlier_routes::shadow_of(route const& r) const {
-    std::optional<std::size_t> first;
+// The earlier routes whose host and path match all requests of `r`, in order.
+std::vector<earlier_routes::earlier const*> earlier_routes::wider_routes(route const& r) const {
+    std::vector<earlier const*> found;
     auto const paths = wider_paths(path_of(r));
     for (auto const& host : wider_hosts(host_of(r)))
-        for (auto const& path : paths) {
-            auto const found = all_.find({r.check, host, path});
-            if (found == all_.end())
-                continue;
-            for (auto const& one : found->second)
-                if (covers(one.methods, r.methods) && covers(one.clients, r.clients) &&
-                    covers(one.headers, r.headers)) {
-                    first = std::min(first.value_or(one.number), one.number);
-                    break;
-                }
+        for (auto const& path : paths)
+            if (auto const those = all_.find({r.check, host, path}); those != all_.end())
+                for (auto const& one : those->second)
+                    if (covers(one.headers, r.headers))
+                        found.push_back(&one);
+    std::ranges::sort(found, {}, [](earlier const* one) { return one->number; });
+    return found;
+}
+
+// A single network of `r` counts as matched only if one earlier route matches all of it.
+std::vector<std::size_t> earlier_routes::shadows_of(route const& r) const {
+    auto const wider = wider_routes(r);
+    auto const first =
+        [&](std::vector<std::string> const& methods,
+            std::vector<tool::network> const& clients) -> std::optional<std::size_t> {
+        auto const found = std::ranges::find_if(wider, [&](earlier const* one) {
+            return covers(one->methods, methods) && covers(one->clients, clients);
+        });
+        return found == wider.end() ? std::nullopt : std::optional((*found)->number);
+    };
+    if (auto const one = first(r.methods, r.clients))
+        return {*one};
+    std::set<std::size_t> together;
+    for (auto const& methods : each_of(r.methods))
+        for (auto const& clients : each_of(r.clients)) {
+            auto const one = first(methods, clients);
+            if (!one)
+                return {};
+            together.insert(*one);
         }
-    return first;
+    return {together.begin(), together.end()};
 }
 
 void earlier_routes::add(route const& r) {

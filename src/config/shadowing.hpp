@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,8 +13,9 @@ namespace config {
 /// The routes of a file so far, in order. It finds routes that no request can reach.
 class earlier_routes {
 public:
-    /// The number of the first earlier route that matches each request of `r`, from 0; empty if there is none.
-    [[nodiscard]] std::optional<std::size_t> shadow_of(route const& r) const;
+    /// The numbers of earlier routes, from 0 and in order, that together match each request of `r`: the first single
+    /// one if there is one, or several that divide its methods and clients. Empty if there are none.
+    [[nodiscard]] std::vector<std::size_t> shadows_of(route const& r) const;
     void add(route const& r);
 
 private:
@@ -25,6 +25,8 @@ private:
         std::vector<tool::network> clients;
         std::vector<header_condition> headers;
     };
+    [[nodiscard]] std::vector<earlier const*> wider_routes(route const& r) const;
+
     // By `check`, by host, in lower case, and by path, without a slash at the end.
     std::map<std::tuple<bool, std::string, std::string>, std::vector<earlier>> all_;
     std::size_t count_ = 0;

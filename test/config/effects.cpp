@@ -127,6 +127,13 @@ BOOST_AUTO_TEST_CASE(a_method_in_lower_case_is_an_error_with_a_remedy) {
     BOOST_TEST(problem("method = [\"GET\", \"M-SEARCH\", \"own\"]") == "");
 }
 
+BOOST_AUTO_TEST_CASE(the_method_connect_is_an_error_with_a_remedy) {
+    auto const text = problem("method = [\"GET\", \"CONNECT\"]");
+    BOOST_TEST(text.ends_with("`method` is `CONNECT`, but must be a method, such as GET: the proxy "
+                              "does not support CONNECT and answers it with 501; remove it"),
+               text);
+}
+
 BOOST_AUTO_TEST_CASE(limits_upstreams_and_stores_without_a_user_are_warnings) {
     constexpr std::string_view more =
         "[[upstream]]\nname = \"spare\"\nservers = \"127.0.0.1:9001\"\n"
@@ -230,6 +237,58 @@ BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_
              pair{"client = \"::/0\"", ""},
          })
         BOOST_TEST(warnings(first, second).empty(), first << " before " << second);
+}
+
+BOOST_AUTO_TEST_CASE(a_route_whose_requests_several_routes_take_is_a_warning) {
+    auto const of_three =
+        [](std::string_view first, std::string_view second, std::string_view third) {
+            return warnings(route(first) + route(second) + route(third));
+        };
+    auto const found =
+        of_three("path = \"/a\"\nmethod = \"GET\"", "path = \"/a\"\nmethod = [\"PUT\", \"POST\"]",
+                 "path = \"/a/b\"\nmethod = [\"GET\", \"PUT\"]");
+    BOOST_REQUIRE(found.size() == 1);
+    BOOST_TEST(found.front() ==
+               "weir.toml:12:1: warning: route `/a/b`: unused: the routes in lines 4, 8 together "
+               "match all of its requests; put `/a/b` before them");
+    struct row {
+        std::string_view first, second, third;
+        bool is_behind;
+    };
+    constexpr std::string_view gets = "method = \"GET\"", puts = "method = \"PUT\"",
+                               both = "method = [\"GET\", \"PUT\"]";
+    for (auto const& r : {
+             row{"method = \"PUT\"\npath = \"/a\"", gets,
+                 "method = [\"GET\", \"PUT\"]\npath = \"/a\"", true},
+             row{"client = \"10.0.0.0/8\"", "client = \"::1\"", "client = [\"::1\", \"10.0.0.1\"]",
+                 true},
+             row{"client = \"10.0.0.0/8\"\nmethod = \"GET\"", puts,
+                 "client = \"10.0.0.1\"\nmethod = [\"GET\", \"PUT\"]", true},
+             row{gets, puts, "", false},  // another method
+             row{gets, "path = \"/a\"\nmethod = \"PUT\"", both, false},
+             row{gets, "method = \"PUT\"\nheader = { A = \"b\" }", both, false},
+             row{"client = \"10.0.0.0/8\"", "client = \"::1\"", "client = [\"::1\", \"11.0.0.1\"]",
+                 false},
+             row{"client = \"10.0.0.0/8\"\nmethod = \"GET\"", puts, both, false},
+         })
+        BOOST_TEST(of_three(r.first, r.second, r.third).size() == (r.is_behind ? 1u : 0u),
+                   r.first << ", " << r.second << ", " << r.third);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_without_a_rule_is_a_warning) {
+    auto const of_limit = [](std::string_view more) {
+        return warnings(fmt::format("[[limit]]\nname = \"a\"\nrule = \"unlimited\"\n{}\n", more));
+    };
+    for (auto const* const more :
+         {"", "key = \"client\"", "key = \"client\"\noverrides = { \"::1\" = \"unlimited\" }"}) {
+        auto const found = of_limit(more);
+        BOOST_REQUIRE(found.size() == 1);
+        BOOST_TEST(found.front() ==
+                   "weir.toml:6:8: warning: limit `a`: `rule` is `unlimited`, and `overrides` has "
+                   "no rule: it limits nothing; write a rule, or remove the limit");
+    }
+    BOOST_TEST(of_limit("key = \"client\"\noverrides = { \"::1\" = \"1/1s\" }").empty());
+    BOOST_TEST(of_limit("queue = \"patience 1s\"").empty());  // the patience of its routes
 }
 
 BOOST_AUTO_TEST_CASE(a_thousand_routes_in_order_are_no_warning) {
