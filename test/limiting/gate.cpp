@@ -196,6 +196,11 @@ BOOST_AUTO_TEST_CASE(keeps_no_permits_of_a_rejected_request) {
                 BOOST_TEST(in_use(rate) == 1);
                 BOOST_TEST(in_use(lifo) == 1);
                 BOOST_TEST(in_use(full) == 1);
+                // Each limit counts its own decision, and all limits of a chain have one.
+                bool const is_chained = order.empty();
+                BOOST_TEST(rate.stats().granted == (is_chained ? 1u : 10u));
+                BOOST_TEST(lifo.stats().granted == (is_chained ? 1u : 10u));
+                BOOST_TEST(full.stats().granted == 1u);
             }
         }
 }
