@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import select
 import shutil
 import signal
@@ -301,6 +302,29 @@ class Limits(TcpTest):
         self.client(proxy, source="127.0.0.2").send("a")
         self.assertEqual(exactly(server.accept(), 1), b"a")
         self.assert_reset(proxy, source="127.0.0.2")
+
+    @plain_only("the example has no TLS")
+    def test_a_listener_before_a_listener_for_http_limits_the_connections_of_its_clients(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        upstream = Upstream()
+        self.addCleanup(upstream.close)
+        with open(os.path.join(os.path.dirname(__file__), "../../src/docs/how-to/limit-per-client.md")) as page:
+            text = re.search(r"```toml\n(\[\[listen\]\]\naddress = \"0.*?)```", page.read(), re.DOTALL)[1]
+        for before, after in (("0.0.0.0:8080", "127.0.0.1:0"), ("/run/weir-proxy", folder.name),
+                              ("127.0.0.1:9000", f"127.0.0.1:{upstream.port}"), ("100 seats", "2 seats")):
+            text = text.replace(before, after)
+        proxy = Proxy(config='[admin]\naddress = "127.0.0.1:0"\n' + text)
+        self.addCleanup(proxy.stop)
+        idle = [self.client(proxy), self.client(proxy)]
+        self.assertEqual(idle[1].ask("/").status, 200)
+        self.assert_reset(proxy)
+        self.assertEqual(self.client(proxy, source="127.0.0.2").ask("/").status, 200)
+        self.assertEqual([dict(r.fields)["x-forwarded-for"] for r in upstream.requests], ["127.0.0.1", "127.0.0.2"])
+        self.assertEqual(self.counts(proxy)["rejected"], 1)
+        idle[0].close()
+        wait_until(lambda: self.counts(proxy)["active"] == 2)
+        self.assertEqual(self.client(proxy).ask("/").status, 200)
 
     def test_connections_wait_in_the_order_of_their_arrival(self):
         server = Server(self)
