@@ -4,7 +4,9 @@
 import json
 import os
 import resource
+import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -256,6 +258,36 @@ class Log(ProxyTest):
         self.assertIn("/first", "".join(self.lines(self.log + ".1")))
         self.assertEqual(len(self.lines()), 1)
         self.assertIn("/second", self.lines()[0])
+
+    def test_logrotate_with_the_packaged_file(self):
+        logrotate = shutil.which("logrotate", path=os.environ.get("PATH", "") + ":/usr/sbin")
+        if not logrotate:
+            self.skipTest("there is no logrotate; test/setup proxy installs it")
+        folder = os.path.dirname(self.log)
+        self.log = os.path.join(folder, "access.log")
+        proxy = self.start("--access-log", self.log)
+        tools = os.path.join(folder, "tools")
+        os.mkdir(tools)
+        with open(os.path.join(tools, "systemctl"), "w") as systemctl:
+            systemctl.write('#!/bin/sh\n[ "$*" = "kill --signal=HUP weir-proxy.service" ] && '
+                            f"kill -HUP {proxy.process.pid}\n")
+        os.chmod(systemctl.name, 0o755)
+        with open(os.path.join(os.path.dirname(__file__), "../../src/package/logrotate")) as packaged:
+            text = packaged.read().replace("/var/log/weir-proxy/", f"{folder}/")
+        with open(os.path.join(folder, "rotation"), "w") as rotation:
+            rotation.write(text)
+        os.chmod(rotation.name, 0o644)
+        with Client(proxy.port) as client:
+            for n in range(3):
+                client.ask(f"/{n}")
+                wait_until(lambda: os.path.exists(self.log) and len(self.lines()) == 1, "the line in a new file")
+                if n < 2:
+                    subprocess.run([logrotate, "--force", "--state", f"{folder}/state", rotation.name], check=True,
+                                   env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"})
+        self.ends(proxy)
+        self.assertIn("/2", self.lines()[0])
+        self.assertIn("/1", self.lines(self.log + ".1")[0])
+        self.assertTrue(os.path.exists(self.log + ".2.gz"))
 
     def test_a_log_that_cannot_be_reopened_continues_in_the_old_file(self):
         folder = os.path.join(os.path.dirname(self.log), "folder")
