@@ -1,3 +1,4 @@
+#include "bound.hpp"
 #include "error.hpp"
 #include "session.hpp"
 
@@ -20,22 +21,6 @@ namespace {
 
 namespace asio = boost::asio;
 namespace my = boost::mysql;
-
-// Returns the values of the question marks of `text`: the name of the limiter, and the result of `value_of` for all
-// others.
-template <class F>
-std::vector<my::field_view> bound(statement_text const& text, std::string const& name, F value_of) {
-    std::vector<my::field_view> fields;
-    fields.reserve(text.parameters().size());
-    for (auto const p : text.parameters()) {
-        if (p == statement_text::parameter::key)
-            fields.emplace_back(
-                my::blob_view(reinterpret_cast<unsigned char const*>(name.data()), name.size()));
-        else
-            fields.emplace_back(value_of(p));
-    }
-    return fields;
-}
 
 // Returns the parameters of an order.
 template <class Order>

@@ -1,6 +1,7 @@
 #include <weir/mysql/strict_interval.hpp>
 
 #include "../check_option.hpp"
+#include "bound.hpp"
 #include "database.hpp"
 #include "statements.hpp"
 
