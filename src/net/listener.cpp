@@ -73,11 +73,11 @@ listener::~listener() {
 }
 
 listener::acceptor& listener::open(endpoint const& at, std::string name,
-                                   std::optional<unsigned> mode) {
+                                   std::optional<unsigned> mode, std::size_t number) {
     auto path = path_of(at);
     if (!path.empty())
         remove_if_nobody_listens(*context_, at, path);
-    auto& made = add(std::move(name));
+    auto& made = add(std::move(name), number);
     try {
         made.acceptor_.open(at.protocol());
         made.acceptor_.set_option(stream_acceptor::reuse_address(true));
@@ -94,13 +94,13 @@ listener::acceptor& listener::open(endpoint const& at, std::string name,
     return made;
 }
 
-listener::acceptor& listener::adopt(int socket, std::string name) {
+listener::acceptor& listener::adopt(int socket, std::string name, std::size_t number) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     int const family = ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0
                            ? address.ss_family
                            : AF_UNSPEC;
-    auto& made = add(std::move(name));
+    auto& made = add(std::move(name), number);
     try {
         made.acceptor_.assign(stream(family, 0), socket);
         made.send_without_delay();
@@ -111,9 +111,9 @@ listener::acceptor& listener::adopt(int socket, std::string name) {
     return made;
 }
 
-listener::acceptor& listener::add(std::string name) {
+listener::acceptor& listener::add(std::string name, std::size_t number) {
     std::lock_guard const lock(mutex_);
-    acceptors_.push_back(owned(new acceptor(*context_, std::move(name))));
+    acceptors_.push_back(owned(new acceptor(*context_, std::move(name), number)));
     return *acceptors_.back();
 }
 
@@ -221,7 +221,7 @@ std::optional<arrival> listener::next(acceptor& at, error_code& ec) {
             error_code ignored;
             other->acceptor_.cancel(ignored);  // each then waits until a connection closes
         }
-    return arrival{admission(*this), std::move(socket), from, at.name_};
+    return arrival{admission(*this), std::move(socket), from, at.number_};
 }
 
 // Precondition: `mutex_` is locked.

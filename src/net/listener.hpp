@@ -42,16 +42,14 @@ public:
     public:
         [[nodiscard]] endpoint listens_at() const { return acceptor_.local_endpoint(); }
         /// The name that `open` or `adopt` received.
-        [[nodiscard]] std::string const& name() const noexcept { return *name_; }
+        [[nodiscard]] std::string const& name() const noexcept { return name_; }
         /// Changes the mode of the file of a unix socket.
         [[nodiscard]] error_code set_mode(unsigned mode);
 
     private:
         friend class listener;
-        acceptor(asio::io_context& context, std::string name)
-            : acceptor_(context),
-              pause_(context),
-              name_(std::make_shared<std::string const>(std::move(name))) {}
+        acceptor(asio::io_context& context, std::string name, std::size_t number)
+            : acceptor_(context), pause_(context), name_(std::move(name)), number_(number) {}
 
         void move_to(asio::io_context& context);
         void send_without_delay();
@@ -60,7 +58,8 @@ public:
 
         stream_acceptor acceptor_;
         timer pause_;
-        std::shared_ptr<std::string const> name_;
+        std::string const name_;
+        std::size_t const number_;
         std::string path_;    // the file to remove
         bool waits_ = false;  // until a connection closes
         bool closed_ = false;
@@ -88,9 +87,11 @@ public:
 
     /// Listens on `at`. Its connections wait until `start`. Throws `boost::system::system_error` if it cannot.
     /// Replaces the file of a unix socket unless a program listens on it. The file has `mode` before a program can connect.
-    acceptor& open(endpoint const& at, std::string name, std::optional<unsigned> mode = {});
+    /// The connections of the socket have `number`.
+    acceptor& open(endpoint const& at, std::string name, std::optional<unsigned> mode = {},
+                   std::size_t number = 0);
     /// Takes ownership of a socket that is already listening.
-    acceptor& adopt(int socket, std::string name);
+    acceptor& adopt(int socket, std::string name, std::size_t number = 0);
 
     /// Stops accepting on this socket and removes it.
     void close(acceptor& one);
@@ -102,7 +103,7 @@ public:
 private:
     using owned = std::shared_ptr<acceptor>;
 
-    acceptor& add(std::string name);
+    acceptor& add(std::string name, std::size_t number);
     void begin(owned const& one);
     [[nodiscard]] bool is_full() const noexcept { return open_.load() >= most_; }
     void accept(owned const& at);
@@ -127,7 +128,7 @@ struct arrival {
     listener::admission admitted;  // until the socket is closed
     stream_socket socket;
     endpoint from;
-    std::shared_ptr<std::string const> by;  // the name of its listening socket
+    std::size_t by;  // the number of its listening socket
 };
 
 }  // namespace net

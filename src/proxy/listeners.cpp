@@ -53,26 +53,26 @@ bool listeners::is_open(std::string const& name) const {
     });
 }
 
-listeners::opening listeners::open(config::configuration const& c) {
+listeners::opening listeners::open(plan_maker const& maker) {
     opening made(listener_);
-    for (auto const& l : c.listeners)
+    for (auto const& l : maker.configuration().listeners)
         if (!is_open(to_string(l.address)))
-            open(l, made);
+            open(l, maker.number_of(l), made);
     return made;
 }
 
-void listeners::open(config::listener const& l, opening& o) {
+void listeners::open(config::listener const& l, std::size_t number, opening& o) {
     auto const name = to_string(l.address);
     auto const* const named = std::get_if<config::inherited_sockets>(&l.address);
     try {
         if (!named) {
-            o.opened_.push_back(&listener_.open(endpoint_of(l.address), name, l.mode));
+            o.opened_.push_back(&listener_.open(endpoint_of(l.address), name, l.mode, number));
             return;
         }
         auto const taken = std::erase_if(inherited_, [&](auto const& one) {
             bool const mine = one.first == named->name;
             if (mine)
-                o.opened_.push_back(&listener_.adopt(one.second, name));
+                o.opened_.push_back(&listener_.adopt(one.second, name, number));
             return mine;
         });
         if (taken == 0)

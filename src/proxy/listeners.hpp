@@ -6,6 +6,7 @@
 #include "plan.hpp"
 #include "tool/systemd.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -42,9 +43,9 @@ public:
         std::vector<net::listener::acceptor*> opened_;
     };
 
-    /// Opens the listeners of `c` that are not open yet. If it cannot open one of them, it opens none and throws
+    /// Opens the listeners of the new plan that are not open yet. If it cannot open one of them, it opens none and throws
     /// `std::runtime_error`.
-    [[nodiscard]] opening open(config::configuration const& c);
+    [[nodiscard]] opening open(plan_maker const& maker);
     /// Applies `c`: closes the listeners that it does not name, and sets the modes of the files of the others.
     void follow(config::configuration const& c);
 
@@ -59,7 +60,7 @@ public:
     void close() { listener_.close(); }
 
 private:
-    void open(config::listener const& l, opening& o);
+    void open(config::listener const& l, std::size_t number, opening& o);
     [[nodiscard]] bool is_open(std::string const& name) const;
 
     net::listener listener_;

@@ -237,7 +237,7 @@ admin::state operator_view::look() const {
         {"no_certificate", shaken(handshake::no_certificate)},
         {"bad_certificate", shaken(handshake::bad_certificate)},
         {"other", shaken(handshake::other)}};
-    auto const begins_with_header = [](auto const& l) { return l.second.options.proxy_protocol; };
+    auto const begins_with_header = [](auto const& l) { return l && l->options.proxy_protocol; };
     if (std::ranges::any_of(of_.plan->listeners, begins_with_header))
         for (auto const& f : failed_introductions)
             s.failed_introductions.emplace_back(f.name, all.sum(f.why));

@@ -108,6 +108,7 @@ plan_maker::plan_maker(net::executor const& ex, config::configuration c, file_sh
     certificates_ = read_certificates(configuration_, before_ ? &before_->certificates : nullptr);
     find_limits();
     find_bandwidths();
+    number_listeners();
 }
 
 void plan_maker::find_servers() {
@@ -213,6 +214,18 @@ void plan_maker::apply_bandwidths() const {
     }
 }
 
+// A listener that is removed and added again gets its number back: it may still have connections.
+void plan_maker::number_listeners() {
+    if (before_)
+        listener_numbers_ = before_->listener_numbers;
+    for (auto const& l : configuration_.listeners)
+        listener_numbers_.try_emplace(to_string(l.address), listener_numbers_.size());
+}
+
+std::size_t plan_maker::number_of(config::listener const& l) const {
+    return listener_numbers_.at(to_string(l.address));
+}
+
 std::vector<net::endpoint> plan_maker::endpoints() const {
     std::vector<net::endpoint> all;
     for (auto const& servers : servers_)
@@ -234,7 +247,7 @@ std::shared_ptr<plan const> plan_maker::make() {
               .routes = routes({}),
               .services = {},
               .listeners = {},
-              .listener_bandwidths = {},
+              .listener_numbers = listener_numbers_,
               .responses = {},
               .dismissed = {}};
     for (auto const& m : moved_)
@@ -256,11 +269,9 @@ std::shared_ptr<plan const> plan_maker::make() {
     for (auto const& r : configuration_.routes)
         all.push_back(make_route_of(made, r));
     made.routes = routes(std::move(all));
+    made.listeners.resize(listener_numbers_.size());
     for (auto const& l : configuration_.listeners)
         add_listener(made, l);
-    for (auto const& l : configuration_.listeners)
-        if (l.tcp)
-            made.services.push_back(make_service_of(made, l));
     made.dismissed = dismiss_servers();
     return std::make_shared<plan const>(std::move(made));
 }
@@ -344,12 +355,14 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
 }
 
 void plan_maker::add_listener(plan& made, config::listener const& l) const {
-    auto const name = to_string(l.address);
-    made.listeners.emplace(name, plan::listening{l, make_security_of(made, l)});
+    plan::listening one{l, make_security_of(made, l), {}};
     if (!l.bandwidths.empty())
-        made.listener_bandwidths.emplace(
-            name, plan::listener_bandwidth{
-                      bandwidth_of(made, l.bandwidths), keys_of(made, l.bandwidths)});
+        one.bandwidth = {bandwidth_of(made, l.bandwidths), keys_of(made, l.bandwidths)};
+    if (l.tcp) {
+        one.service = made.services.size();
+        made.services.push_back(make_service_of(made, one));
+    }
+    made.listeners[number_of(l)] = std::make_unique<plan::listening const>(std::move(one));
 }
 
 // A reload keeps the counters of a listener and of its routes.
@@ -383,12 +396,12 @@ std::shared_ptr<tls_listener const> plan_maker::make_security_of(plan const& mad
     return std::make_shared<tls_listener const>(std::move(certificates), gate(rates), gate(seats));
 }
 
-tcp_service plan_maker::make_service_of(plan const& made, config::listener const& l) const {
-    auto const& c = *l.tcp;
-    auto const name = to_string(l.address);
+tcp_service plan_maker::make_service_of(plan const& made, plan::listening const& l) const {
+    auto const& c = *l.options.tcp;
+    auto const name = to_string(l.options.address);
     auto const* const old = before_ ? before_->service_of(name) : nullptr;
     tcp_service service{name, c, {}};
-    service.security = made.listeners.at(name).security;
+    service.security = l.security;
     for (auto route : c.routes) {
         // The limits of all connections are common to more of them, so they come last.
         route.limits.insert(route.limits.end(), c.limits.begin(), c.limits.end());

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,27 +42,27 @@ struct plan {
     proxy::routes routes;
     std::vector<tcp_service> services;  // in the order of their listeners
 
-    /// A listener, for its connections.
-    struct listening {
-        config::listener options;
-        std::shared_ptr<tls_listener const> security;  // null without TLS
-    };
-    std::map<std::string, listening> listeners;  // by name
-
     /// The limits of the bytes of a listener's requests.
     struct listener_bandwidth {
         route_bandwidth bandwidth;
         std::vector<config::key_part> keys;
     };
-    std::map<std::string, listener_bandwidth> listener_bandwidths;  // by name; only with limits
+    /// A listener, for its connections.
+    struct listening {
+        config::listener options;
+        std::shared_ptr<tls_listener const> security;  // null without TLS
+        std::optional<listener_bandwidth> bandwidth;   // only with limits
+        std::optional<std::size_t> service = {};       // its index; none if it accepts HTTP
+    };
+    /// By number. Null for a listener that only earlier plans name, which may still have connections.
+    std::vector<std::unique_ptr<listening const>> listeners;
+    /// The numbers of the listeners of this plan and of all earlier ones, by name.
+    std::map<std::string, std::size_t> listener_numbers;
 
-    /// Null without limits. `listener` may be null.
-    [[nodiscard]] listener_bandwidth const* bandwidth_of(
-        std::shared_ptr<std::string const> const& listener) const {
-        if (!listener || listener_bandwidths.empty())
-            return nullptr;
-        auto const found = listener_bandwidths.find(*listener);
-        return found == listener_bandwidths.end() ? nullptr : &found->second;
+    /// The limits of the bytes of a listener's requests now; null without limits.
+    [[nodiscard]] listener_bandwidth const* bandwidth_of(std::size_t listener) const noexcept {
+        auto const& l = listeners[listener];
+        return l && l->bandwidth ? &*l->bandwidth : nullptr;
     }
 
     /// The counters of responses, by the names of routes. Routes of one name share a counter.
@@ -96,6 +97,8 @@ public:
     [[nodiscard]] config::configuration const& configuration() const noexcept {
         return configuration_;
     }
+    /// The number of a listener of the configuration.
+    [[nodiscard]] std::size_t number_of(config::listener const& l) const;
     /// The addresses of all servers.
     [[nodiscard]] std::vector<net::endpoint> endpoints() const;
 
@@ -109,6 +112,7 @@ private:
     void find_stores();
     void find_limits();
     void find_bandwidths();
+    void number_listeners();
     [[nodiscard]] bandwidth_limit const* bandwidth_before(std::string const& name) const;
     void apply_bandwidths() const;
     [[nodiscard]] std::vector<std::shared_ptr<upstream_server>> servers_before(
@@ -119,7 +123,7 @@ private:
     [[nodiscard]] std::shared_ptr<tls_listener const> make_security_of(
         plan const& made, config::listener const& l) const;
     void add_listener(plan& made, config::listener const& l) const;
-    [[nodiscard]] tcp_service make_service_of(plan const& made, config::listener const& l) const;
+    [[nodiscard]] tcp_service make_service_of(plan const& made, plan::listening const& l) const;
     [[nodiscard]] tcp_route make_tcp_route_of(plan const& made, tcp_service const* before,
                                               std::string const& sni,
                                               config::tcp_route const& c) const;
@@ -143,6 +147,7 @@ private:
     certificates_of_listeners certificates_;
     std::vector<std::shared_ptr<limit>> limits_;
     std::vector<bandwidth_limit> bandwidths_;
+    std::map<std::string, std::size_t> listener_numbers_;
 };
 
 }  // namespace proxy

@@ -43,7 +43,7 @@ server::server(config::configuration const& c, reloader::reader again)
       bound_(context_) {
     tool::set_level(c.log_level);
     plan_maker maker(context_.get_executor(), c, shares_, nullptr);
-    auto opening = listeners_.open(c);
+    auto opening = listeners_.open(maker);
     listeners_.check_for_loops(maker);
     plan_ = maker.make();
     opening.keep();
@@ -174,7 +174,7 @@ void server::reload() {
 
 void server::apply(plan_maker& maker) {
     auto const& c = maker.configuration();
-    auto opening = listeners_.open(c);
+    auto opening = listeners_.open(maker);
     listeners_.check_for_loops(maker);
     plan_ = maker.make();
     listeners_.follow(c);

@@ -17,6 +17,7 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,7 +47,7 @@ public:
         std::optional<config::check_options> check = {};    // its requests are checks
         std::optional<std::uint16_t> https_port = {};       // its requests are redirected there
         std::shared_ptr<tls_listener const> security = {};  // null: it does not use TLS
-        std::shared_ptr<std::string const> listener = {};   // its name, for `plan::bandwidth_of`
+        std::size_t listener = 0;                           // its number
     };
 
     /// `from` is the peer's address; unspecified for a Unix socket.

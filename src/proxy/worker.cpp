@@ -24,12 +24,12 @@ std::optional<net::connection_ends> ends_of(net::arrival const& a, tcp_service c
 }  // namespace
 
 void worker::serve(net::arrival a) {
-    auto const found = plan_->listeners.find(*a.by);
-    if (found == plan_->listeners.end())  // the listener was closed
+    auto const& by = plan_->listeners[a.by];
+    if (!by)  // the listener was closed
         return;
-    auto const& [options, security] = found->second;
-    if (options.tcp) {
-        tcp_session::service service{plan_, plan_->service_of(*a.by)};
+    auto const& options = by->options;
+    if (by->service) {
+        tcp_session::service service{plan_, &plan_->services[*by->service]};
         auto const ends = ends_of(a, *service.to);
         return tcp_session::start(std::make_unique<tcp_session>(
             for_sessions_, std::move(service), std::move(a.socket), ends, std::move(a.admitted),
@@ -41,7 +41,7 @@ void worker::serve(net::arrival a) {
         .awaits_balancer = options.proxy_protocol,
         .check = options.check,
         .https_port = options.https_port,
-        .security = security,
+        .security = by->security,
         .listener = a.by};
     session::start(std::make_unique<session>(
         for_sessions_, std::move(a.socket), peer, std::move(a.admitted), role));

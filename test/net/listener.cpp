@@ -28,21 +28,22 @@ namespace asio = net::asio;
 struct listening {
     void open(std::int64_t most) {
         listener.emplace(context, most);
-        first = &listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "first");
+        first = &listener->open(
+            net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "first", {}, 1);
         listener->start({.accepts = context,
                          .next_context = [this]() -> asio::io_context& { return context; },
                          .accepted =
                              [this](net::arrival a) {
                                  sockets.push_back(std::move(a.socket));
-                                 came_by.push_back(*a.by);
+                                 came_by.push_back(a.by);
                                  came_from.push_back(a.from);
                                  admissions.push_back(std::move(a.admitted));
                              },
                          .trouble = [this](std::string what) { said.push_back(std::move(what)); }});
     }
     net::listener::acceptor& open_second() {
-        auto& second =
-            listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second");
+        auto& second = listener->open(
+            net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "second", {}, 2);
         listener->start(second);
         return second;
     }
@@ -74,7 +75,7 @@ struct listening {
     std::list<net::stream_socket> clients;
     std::list<net::stream_socket> sockets;
     std::vector<net::endpoint> came_from;
-    std::vector<std::string> came_by;
+    std::vector<std::size_t> came_by;  // the numbers of the sockets
     std::list<net::listener::admission> admissions;
     std::vector<std::string> said;
 };
@@ -162,7 +163,7 @@ BOOST_FIXTURE_TEST_CASE(all_sockets_together_accept_no_more_than_the_maximum, li
     BOOST_TEST(came_by.size() == 2U);
     admissions.clear();
     run_until(context, [&] { return came_by.size() == 4U; });
-    BOOST_TEST(std::ranges::count(came_by, "second") == 2);
+    BOOST_TEST(std::ranges::count(came_by, 2U) == 2);
 }
 
 BOOST_FIXTURE_TEST_CASE(one_socket_can_be_closed_alone, listening) {
@@ -175,23 +176,24 @@ BOOST_FIXTURE_TEST_CASE(one_socket_can_be_closed_alone, listening) {
     BOOST_CHECK_THROW(connect(there), boost::system::system_error);
     connect();
     run_until(context, [&] { return came_by.size() == 1U; });
-    BOOST_TEST(came_by[0] == "first");
+    BOOST_TEST(came_by[0] == 1U);
     listener->close();
     run();
 }
 
 BOOST_FIXTURE_TEST_CASE(a_socket_opened_later_accepts_when_it_is_started, listening) {
     open(100);
-    auto& later = listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "later");
+    auto& later =
+        listener->open(net::tcp::endpoint(asio::ip::address_v4::loopback(), 0), "later", {}, 2);
     connect(later.listens_at());
     connect();
     run_until(context, [&] { return came_by.size() == 1U; });
     context.restart();
     context.poll();
-    BOOST_TEST(came_by == std::vector<std::string>{"first"});
+    BOOST_TEST(came_by == std::vector<std::size_t>{1});
     listener->start(later);
     run_until(context, [&] { return came_by.size() == 2U; });
-    BOOST_TEST(came_by[1] == "later");
+    BOOST_TEST(came_by[1] == 2U);
     listener->close();
     run();
 }
@@ -275,12 +277,12 @@ BOOST_FIXTURE_TEST_CASE(a_unix_socket_can_be_opened, listening) {
         net::stream_acceptor left(context, at);
     }
     BOOST_TEST(::access(path.c_str(), F_OK) == 0);
-    auto& local = listener->open(at, "local");
+    auto& local = listener->open(at, "local", {}, 2);
     listener->start(local);
     BOOST_CHECK_THROW(listener->open(at, "again"), boost::system::system_error);
     connect(local.listens_at());
     run_until(context, [&] { return !came_by.empty(); });
-    BOOST_TEST(came_by[0] == "local");
+    BOOST_TEST(came_by[0] == 2U);
     BOOST_TEST(!net::tcp_endpoint(came_from[0]).has_value());
     listener->close(local);
     BOOST_TEST(::access(path.c_str(), F_OK) != 0);
@@ -292,12 +294,12 @@ BOOST_FIXTURE_TEST_CASE(a_socket_opened_elsewhere_can_be_adopted, listening) {
     open(100);
     net::tcp_acceptor elsewhere(context, {asio::ip::address_v4::loopback(), 0});
     auto const there = elsewhere.local_endpoint();
-    auto& acceptor = listener->adopt(elsewhere.release(), "inherited");
+    auto& acceptor = listener->adopt(elsewhere.release(), "inherited", 2);
     listener->start(acceptor);
     BOOST_TEST((acceptor.listens_at() == net::endpoint(there)));
     connect(there);
     run_until(context, [&] { return came_by.size() == 1U; });
-    BOOST_TEST(came_by[0] == "inherited");
+    BOOST_TEST(came_by[0] == 2U);
     listener->close();
     run();
 }

@@ -189,6 +189,40 @@ BOOST_AUTO_TEST_CASE(changes_by_a_reload) {
     BOOST_TEST(body_of(client) == 100'000u);
 }
 
+BOOST_AUTO_TEST_CASE(stays_with_it_if_a_reload_changes_the_order_of_listeners) {
+    auto const limits = limit("l", "down = '10kB/s burst 2kB'");
+    a_proxy p(listen(1, "'l'") + listen(2, "") + routes() + limits);
+    auto client = p.connect();  // of the first
+    p.reload(listen(3, "") + listen(2, "") + listen(1, "'l'") + routes() + limits);
+    client.send("GET /a HTTP/1.1\r\nHost: test\r\n\r\n");
+    p.pass(1s);
+    BOOST_TEST(is_paced(body_of(client), 12'000));
+    for (std::size_t const free : {0u, 1u}) {
+        auto other = p.ask_for("/a", "", free);
+        BOOST_TEST(body_of(other) == 100'000u);
+    }
+    auto limited = p.ask_for("/a", "", 2);
+    BOOST_TEST(body_of(limited) < 3'000u);
+}
+
+BOOST_AUTO_TEST_CASE(ends_with_it_for_its_connections_until_it_is_added_again) {
+    auto const of = [](std::string const& listeners) {
+        return listeners + routes() + limit("l", "down = '10kB/s burst 2kB'");
+    };
+    a_proxy p(of(listen(1, "'l'")));
+    auto client = p.connect();
+    auto const ask = [&] {
+        static_cast<void>(client.take());
+        client.send("GET /a HTTP/1.1\r\nHost: test\r\n\r\n");
+        p.settle();
+        return body_of(client);
+    };
+    p.reload(of(listen(2, "'l'")));
+    BOOST_TEST(ask() == 100'000u);
+    p.reload(of(listen(3, "") + listen(1, "'l'")));
+    BOOST_TEST(ask() < 3'000u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace bandwidth_of_listeners

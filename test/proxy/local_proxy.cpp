@@ -244,7 +244,7 @@ local_proxy::local_proxy(std::string const& configuration, tool::log_file* log)
                  auto const& by = plan_->configuration.listeners.at(listener);
                  session::role const role{
                      .awaits_balancer = is_introduced,
-                     .listener = std::make_shared<std::string>(to_string(by.address))};
+                     .listener = plan_->listener_numbers.at(to_string(by.address))};
                  session::start(std::make_unique<session>(
                      worker_.for_sessions(), std::move(a.socket), client_, std::move(a.admitted),
                      role));
