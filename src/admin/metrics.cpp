@@ -224,7 +224,7 @@ void add_upstreams(weir::metrics_writer& out, state const& s) {
     auto const each = [&](auto add) {
         for (auto const& u : s.upstreams)
             for (auto const& one : u.servers)
-                add(one, [&](auto value) {
+                add(one, [&](auto const& value) {
                     out.add(value, {{"upstream", u.name}, {"server", one.name}});
                 });
     };

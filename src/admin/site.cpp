@@ -1,8 +1,6 @@
 #include "site.hpp"
 
-#include "http/body.hpp"
 #include "http/buffer.hpp"
-#include "http/compose.hpp"
 #include "net/connection.hpp"
 #include "net/resolve.hpp"
 #include "stats.hpp"
@@ -25,11 +23,9 @@
 namespace admin {
 namespace {
 
-using namespace std::chrono_literals;
-
 // The time limits for a client to send the header of a request, and to send its body or receive the response.
-constexpr auto patience_for_header = 2s;
-constexpr auto patience = 10s;
+constexpr std::chrono::seconds patience_for_header{2};
+constexpr std::chrono::seconds patience{10};
 constexpr std::size_t longest_rule = 4096;
 
 constexpr std::string_view limits_path = "/limits/";
@@ -384,7 +380,7 @@ net::task<> site::core::send(visitor& v, reply r) {
         co_return;
     if (co_await v.connection.end_output())
         co_return;
-    net::time_limit const silence(v.connection, net::direction::reading, 1s);
+    net::time_limit const silence(v.connection, net::direction::reading, std::chrono::seconds(1));
     for (int n = 0; n != 64; ++n) {
         v.in.clear();
         auto const [ec, got] = co_await v.connection.receive(v.in.room());

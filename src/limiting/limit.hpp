@@ -169,7 +169,7 @@ private:
 /// Returns the state of a limiter, which exists as long as `owner`.
 template <class Limiter>
 [[nodiscard]] saved_part part_of(std::string name, Limiter& limiter,
-                                 std::shared_ptr<void const> owner) {
+                                 std::shared_ptr<void const> const& owner) {
     return {
         std::move(name),
         [&limiter, owner](weir::state_writer& to, std::string_view as) { save(limiter, to, as); },
@@ -187,7 +187,10 @@ class total_limit final : public World::limit {
 public:
     total_limit(typename World::executor const& ex, config::limit const& c,
                 typename World::place place)
-        : World::limit(c), limiter_(ex, c.rule, c.queue), link_(limiter_), place_(place) {}
+        : World::limit(c),
+          limiter_(ex, c.rule, c.queue),
+          link_(limiter_),
+          place_(std::move(place)) {}
 
     weir::permit try_enter(request_info const& who, selected const& at,
                            weir::error_code& ec) override {
@@ -254,7 +257,7 @@ class keyed_limit final : public World::limit {
 public:
     keyed_limit(typename World::executor const& ex, config::limit const& c,
                 typename World::keys keys, typename World::place place)
-        : World::limit(c), executor_(ex), keys_(std::move(keys)), place_(place) {
+        : World::limit(c), executor_(ex), keys_(std::move(keys)), place_(std::move(place)) {
         all_.push_back(make_limiters(c, c.rule));
         apply_overrides({}, c);
     }
@@ -432,7 +435,7 @@ private:
 template <class World>
 [[nodiscard]] std::shared_ptr<typename World::limit> make_limit(
     typename World::executor const& ex, config::limit const& c,
-    std::optional<typename World::keys> keys, typename World::place place) {
+    std::optional<typename World::keys> keys, typename World::place const& place) {
     if (!keys)
         return std::make_shared<total_limit<World>>(ex, c, place);
     // These are the kinds for many clients: their own limiters take less than a sixth of the memory of `policy::any`.

@@ -1,7 +1,5 @@
 #include "request.hpp"
 
-#include <weir/order.hpp>
-
 #include "http/characters.hpp"
 #include "http/path.hpp"
 #include "http/values.hpp"

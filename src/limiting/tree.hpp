@@ -24,7 +24,10 @@ public:
     /// Precondition: `c.tree`.
     tree_limit(typename World::executor const& ex, config::limit const& c,
                typename World::keys keys, typename World::place place)
-        : World::limit(c), tree_(ex, *c.tree, c.queue), keys_(std::move(keys)), place_(place) {}
+        : World::limit(c),
+          tree_(ex, *c.tree, c.queue),
+          keys_(std::move(keys)),
+          place_(std::move(place)) {}
 
     std::shared_ptr<typename base::selection_type const> selection() const override {
         return std::make_shared<typename base::selection_type const>(

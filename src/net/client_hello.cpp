@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace net {
@@ -110,7 +109,7 @@ std::optional<std::string_view> name_of(std::string_view extension) {
 }
 
 client_hello parse_message(std::string_view message) {
-    client_hello const wrong{.is = hello::wrong, .server_name = {}};
+    client_hello wrong{.is = hello::wrong, .server_name = {}};
     client_hello found{.is = hello::complete, .server_name = {}};
     fields m(message);
     m.bytes(message_head);

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <string>
-#include <utility>
 
 namespace net {
 namespace {
@@ -79,7 +78,7 @@ introduction parse_block(std::string_view bytes) {
     introduction found{.is = state::complete, .size = head + length, .ends = {}};
     auto const family = byte(13) >> 4;
     // The addresses follow each other, and then the ports.
-    auto const read_ends = [&]<class Address>(Address) -> connection_ends {
+    auto const read_ends = [&]<class Address>(Address const&) -> connection_ends {
         std::array<typename Address::bytes_type, 2> addresses;
         constexpr auto size = sizeof addresses;
         std::memcpy(addresses.data(), bytes.data() + head, size);

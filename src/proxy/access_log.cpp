@@ -2,7 +2,6 @@
 
 #include <weir/key_hash.hpp>
 
-#include "http/characters.hpp"
 #include "tool/json.hpp"
 #include "tool/text.hpp"
 

@@ -2,13 +2,11 @@
 
 #include <weir/client_key.hpp>
 
-#include "client.hpp"
 #include "limit.hpp"
 #include "plan.hpp"
 #include "routes.hpp"
 
 #include <chrono>
-#include <utility>
 
 namespace proxy {
 namespace {
@@ -53,9 +51,9 @@ void account::rejects(limit const& by, boost::asio::ip::address const& client) {
     rejected_.count({by.id(), weir::client_key(client)});
 }
 
-void account::fails(upstream_trouble t) {
+void account::fails(upstream_trouble const& t) {
     ++counts_.troubles;
-    troubles_.count(std::move(t));
+    troubles_.count(t);
 }
 
 void account::responds(record const& r, plan const& p, std::string_view peer) {

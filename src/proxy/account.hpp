@@ -95,7 +95,7 @@ public:
     void ends(record const& r);
     /// Notes a rejection, and a failure at an upstream, for `take_troubles`.
     void rejects(limit const& by, boost::asio::ip::address const& client);
-    void fails(upstream_trouble t);
+    void fails(upstream_trouble const& t);
     /// Counts the response of a request of the plan `p`, and writes a line to the access log.
     void responds(record const& r, plan const& p, std::string_view peer);
 

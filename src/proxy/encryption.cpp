@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <variant>
+#include <variant>  // NOLINT(misc-include-cleaner): std::get
 
 namespace proxy {
 

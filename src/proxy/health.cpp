@@ -28,9 +28,8 @@ struct health_checks::one {
     bool over = false;
 };
 
-health_checks::health_checks(asio::io_context& context, net::watchdog& dog,
-                             std::shared_ptr<plan const> p) {
-    for (auto const& u : p->upstreams) {
+health_checks::health_checks(asio::io_context& context, net::watchdog& dog, plan const& p) {
+    for (auto const& u : p.upstreams) {
         if (!u->configuration().health)
             continue;
         for (auto const& s : u->servers()) {

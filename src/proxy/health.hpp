@@ -12,7 +12,7 @@ namespace proxy {
 /// until this object is destroyed.
 class health_checks {
 public:
-    health_checks(asio::io_context& context, net::watchdog& dog, std::shared_ptr<plan const> p);
+    health_checks(asio::io_context& context, net::watchdog& dog, plan const& p);
     ~health_checks();
 
 private:

@@ -114,7 +114,8 @@ void operator_view::open(config::admin_options const& a, std::int64_t most_conne
                 [this](auto name, auto const& by) {
                     return with_limit(name, [&](limit& l) { return undo_rule(l, by); });
                 },
-            .preview = [this](auto name, auto rule) { return preview(name, rule); },
+            .preview = [this](auto name,
+                              auto rule) { return preview(std::move(name), std::move(rule)); },
             .trouble = [this](auto const& what) { warn("weir-proxy: admin: " + what); }});
     try {
         site_->open(endpoint_of(at), to_string(at));

@@ -12,8 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <chrono>
+#include <chrono>  // NOLINT(misc-include-cleaner): literals
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>

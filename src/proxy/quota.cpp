@@ -15,7 +15,6 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <variant>
 
 namespace proxy {

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <stdexcept>
@@ -119,7 +118,7 @@ void server::run() {
     listen_to_signals();
     probe_upstreams(context_, dog_, *plan_);
     names_.emplace(context_, *plan_);
-    checks_.emplace(context_, dog_, plan_);
+    checks_.emplace(context_, dog_, *plan_);
     // Clients wait at most 1 s for the stores.
     bound_.expires_after(std::chrono::seconds(1));
     bound_.async_wait([this](net::error_code ec) {
@@ -185,7 +184,7 @@ void server::apply(plan_maker& maker) {
     warn_of(*plan_);
     note_limits();
     names_.emplace(context_, *plan_);
-    checks_.emplace(context_, dog_, plan_);
+    checks_.emplace(context_, dog_, *plan_);
     prepare_stores(context_, *plan_, [] {});
 }
 

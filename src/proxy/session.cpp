@@ -16,7 +16,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <span>
@@ -43,7 +42,7 @@ session::session(shared const& s, net::stream_socket socket, boost::asio::ip::ad
       client_(std::move(socket), s.for_relays.dog),
       open_(s.accounting.opens()),
       peer_(from),
-      role_(as) {}
+      role_(std::move(as)) {}
 
 // ---- The connection
 

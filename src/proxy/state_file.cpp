@@ -22,7 +22,6 @@
 #include <set>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 namespace proxy {
 namespace {

@@ -35,9 +35,10 @@ namespace {
 
 // Makes a store of its options, or of its path.
 template <class Store, class Where>
-std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what, Where where) {
+std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what,
+                                Where const& where) {
     try {
-        return std::make_shared<Store>(ex, std::move(where));
+        return std::make_shared<Store>(ex, where);
     } catch (std::invalid_argument const& wrong) {
         throw tool::usage_error(fmt::format("{} cannot be used: {}", what, wrong.what()));
     }

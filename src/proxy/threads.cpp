@@ -9,7 +9,7 @@ void threads::add(std::int64_t n, std::shared_ptr<plan const> const& p, tool::lo
         all_.push_back(std::make_unique<one>(p, pools_, log));
 }
 
-void threads::run(std::function<void()> ended) {
+void threads::run(std::function<void()> const& ended) {
     running_ = all_.size();
     for (auto& t : all_)
         t->runs = std::thread([this, ended, &t = *t] {

@@ -34,7 +34,7 @@ public:
     void add(std::int64_t n, std::shared_ptr<plan const> const& p, tool::log_file* log);
 
     /// Starts all threads. Calls `ended` when the last one ends.
-    void run(std::function<void()> ended);
+    void run(std::function<void()> const& ended);
     void join();
 
     /// The context of the thread that accepts connections: with a single serving thread, that one, so that no
@@ -53,14 +53,14 @@ public:
 
     /// Posts `f(worker&)` to each thread.
     template <class F>
-    void on_each(F f) {
+    void on_each(F const& f) {
         for (auto& t : all_)
             asio::post(t->work.context(), [f, &w = t->work] { f(w); });
     }
     /// Posts `f(worker&)` to each thread where a limit rejected a request, or a request failed, since the previous
     /// call.
     template <class F>
-    void on_each_with_trouble(F f) {
+    void on_each_with_trouble(F const& f) {
         for (auto& t : all_)
             if (has_new_trouble(*t))
                 asio::post(t->work.context(), [f, &w = t->work] { f(w); });

@@ -68,6 +68,8 @@ tunnel::tunnel(workspaces& spaces, net::watchdog& dog, side client, side upstrea
     dog.add(*this);
 }
 
+// The caller keeps no owner, so that the tunnel ends with its last step.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void tunnel::begin(std::shared_ptr<tunnel> t, handler done) {
     auto const executor = asio::get_associated_executor(done, t->up_.from.get_executor());
     t->work_ = asio::prefer(executor, asio::execution::outstanding_work.tracked);

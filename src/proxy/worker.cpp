@@ -37,14 +37,13 @@ void worker::serve(net::arrival a) {
     }
     auto const tcp = net::tcp_endpoint(a.from);
     auto const peer = tcp ? tcp->address() : asio::ip::address();
-    session::role const role{
-        .awaits_balancer = options.proxy_protocol,
-        .check = options.check,
-        .https_port = options.https_port,
-        .security = by->security,
-        .listener = a.by};
+    session::role role{.awaits_balancer = options.proxy_protocol,
+                       .check = options.check,
+                       .https_port = options.https_port,
+                       .security = by->security,
+                       .listener = a.by};
     session::start(std::make_unique<session>(
-        for_sessions_, std::move(a.socket), peer, std::move(a.admitted), role));
+        for_sessions_, std::move(a.socket), peer, std::move(a.admitted), std::move(role)));
 }
 
 void worker::use(std::shared_ptr<plan const> p) {

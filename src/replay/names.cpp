@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <functional>
 #include <optional>
 
 namespace replay {

@@ -17,7 +17,6 @@
 #include <cctype>
 #include <chrono>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -4,14 +4,12 @@
 #include "limiting/request.hpp"
 #include "tool/arguments.hpp"
 #include "tool/text.hpp"
-#include "tool/trouble.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 #include <stdexcept>
 #include <utility>
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <iterator>
 #include <utility>
 
 namespace replay {

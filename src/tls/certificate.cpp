@@ -7,9 +7,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include <algorithm>
 #include <ctime>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 

@@ -213,7 +213,7 @@ private:
 
 class client_engine final : public engine {
 public:
-    client_engine(std::shared_ptr<server_client const> of, ssl_ptr ssl, int descriptor,
+    client_engine(std::shared_ptr<server_client const> const& of, ssl_ptr ssl, int descriptor,
                   clock::time_point began, clock::time_point verified, inner_protocol inner)
         : engine(of, std::move(ssl), descriptor),
           client_(*of),

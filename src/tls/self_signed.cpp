@@ -5,7 +5,6 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
 
 #include <cstdint>
 #include <stdexcept>

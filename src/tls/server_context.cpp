@@ -5,7 +5,6 @@
 #include "http/characters.hpp"
 
 #include <openssl/core_names.h>
-#include <openssl/err.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
 

@@ -61,7 +61,7 @@ public:
     // Returns the value of the field `name`; nothing if there is none, or if there are two different ones. `name` is
     // given in parts.
     template <class... Parts>
-    [[nodiscard]] std::optional<std::string_view> find(Parts... parts) const {
+    [[nodiscard]] std::optional<std::string_view> find(Parts const&... parts) const {
         std::string name;
         (name.append(parts), ...);
         std::optional<std::string_view> found;

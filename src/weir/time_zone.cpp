@@ -2,7 +2,6 @@
 
 #include "zone_rules.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

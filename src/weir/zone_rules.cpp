@@ -1,11 +1,8 @@
 #include "zone_rules.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <limits>
 #include <stdexcept>
-#include <string>
 
 namespace weir::inline v0_2::detail {
 namespace {

@@ -332,7 +332,7 @@ void local_proxy::reload(std::string const& configuration) {
 }
 
 void local_proxy::check_health() {
-    health_.emplace(context_, dog_, plan_);
+    health_.emplace(context_, dog_, *plan_);
 }
 
 // ---- Texts

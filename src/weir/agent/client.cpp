@@ -12,7 +12,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <new>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -106,6 +105,7 @@ void client::ask(take q, handler whom) {
         }
         if (q.id != 0) {
             auto const until = later(now, std::chrono::duration_cast<duration>(q.timeout));
+            // NOLINTNEXTLINE(bugprone-use-after-move): where it was moved, `q.id` is 0.
             connection_->asked.try_emplace(q.id, waiting{now, until, std::move(whom)});
             wait(connection_);
         }

@@ -1,9 +1,6 @@
 #include "frames.hpp"
 
-#include <algorithm>
-#include <array>
 #include <concepts>
-#include <limits>
 #include <type_traits>
 #include <utility>
 

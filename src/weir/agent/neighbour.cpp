@@ -67,7 +67,7 @@ void neighbour::end() noexcept {
 
 // Without memory for a reply, the connection ends.
 template <class F>
-void neighbour::serve(F f) noexcept {
+void neighbour::serve(F const& f) noexcept {
     if (has_ended_)
         return;
     try {
@@ -252,7 +252,7 @@ void neighbour::keep(place_ptr const& p) {
 }
 
 template <class F>
-void neighbour::set_alarm(place_ptr const& p, duration d, F f) {
+void neighbour::set_alarm(place_ptr const& p, duration d, F const& f) {
     p->alarm.expires_after(d);
     p->alarm.async_wait([self = shared_from_this(), p, f, turn = ++p->turn](error_code ec) {
         if (!ec && p->turn == turn)

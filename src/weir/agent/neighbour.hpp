@@ -69,7 +69,7 @@ private:
     static constexpr std::size_t longest_output = std::size_t{1} << 20;
 
     template <class F>
-    void serve(F f) noexcept;
+    void serve(F const& f) noexcept;
     void read();
     void receive(message const& m);
     void receive(take const& q);
@@ -80,7 +80,7 @@ private:
     void hold(place_ptr const& p);
     void keep(place_ptr const& p);
     template <class F>
-    void set_alarm(place_ptr const& p, duration d, F f);
+    void set_alarm(place_ptr const& p, duration d, F const& f);
     static void leave(place& p) noexcept;
     void remove(place_ptr const& p);
     void grant(take const& q, limit& at, permit granted);

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <string_view>  // NOLINT(misc-include-cleaner): arguments of macros
 
 using timer = weir::basic_steady_timer<boost::asio::any_io_executor>;
 

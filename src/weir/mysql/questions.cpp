@@ -8,10 +8,8 @@
 #include <boost/mysql/field_view.hpp>
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 // The questions to a session.

@@ -343,6 +343,7 @@ asio::awaitable<void> insert_in_turn(insertion what) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as in all constructors with a store
 strict_interval::strict_interval(asio::any_io_executor ex, std::shared_ptr<store> e,
                                  std::string name, duration every, queue_options const& queueing)
     : name_(std::move(name)), every_(every), line_(ex, {.seats = 1}, queueing) {

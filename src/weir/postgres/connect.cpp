@@ -8,9 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <exception>
 #include <string>
 #include <utility>
 
