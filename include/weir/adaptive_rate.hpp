@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/adaptive_rate.hpp>
 
@@ -22,3 +23,5 @@ using basic_adaptive_rate = basic_limiter<policy::adaptive_rate, Executor, Timer
 using adaptive_rate = basic_adaptive_rate<>;
 
 }  // namespace weir::inline v0_2
+
+WEIR_COMPILED_LIMITER(weir::policy::adaptive_rate)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/compiled.hpp>
 #include <weir/limiter.hpp>
 #include <weir/policy/penalty.hpp>
 
@@ -23,3 +24,5 @@ using basic_penalty = basic_limiter<policy::penalty, Executor, Timer>;
 using penalty = basic_penalty<>;
 
 }  // namespace weir::inline v0_2
+
+WEIR_COMPILED_LIMITER(weir::policy::penalty)

@@ -8,6 +8,7 @@
 #include <weir/detail/core_calls.hpp>
 #include <weir/detail/default_token.hpp>
 #include <weir/detail/observed_events.hpp>
+#include <weir/detail/tree/compiled.hpp>
 #include <weir/detail/tree/path.hpp>
 #include <weir/detail/tree/room.hpp>
 #include <weir/detail/tree/start.hpp>
@@ -372,3 +373,7 @@ private:
 using rate_tree = basic_rate_tree<>;
 
 }  // namespace weir::inline v0_2
+
+#ifdef WEIR_COMPILED_LIMITERS
+WEIR_INSTANTIATE_TREE(extern, weir::basic_steady_timer<boost::asio::any_io_executor>)
+#endif
