@@ -102,7 +102,7 @@ class destination {
 
 public:
     /// If `track`, this object keeps the context of `ex` running.
-    destination(Executor ex, bool track) : executor_(std::move(ex)) {
+    destination(Executor&& ex, bool track) : executor_(std::move(ex)) {
         if (!track)
             return;
         if constexpr (one_type)
