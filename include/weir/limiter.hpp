@@ -76,8 +76,8 @@ using basic_steady_timer = boost::asio::basic_waitable_timer<
 /// 9. Otherwise the request waits.
 ///
 /// Threads: call any member on any thread at any time, except the destructor, the move constructor and the assignment.
-/// Each call takes the limiter's lock. An immediate grant happens under it, without a message to the limiter's
-/// executor. That executor serves waiting requests, one step at a time. While no thread runs its context, waiting
+/// Each call takes the limiter's lock, but a free seat is granted and released by one atomic instruction. An immediate
+/// grant needs no message to the limiter's executor. That executor serves waiting requests, one step at a time. While no thread runs its context, waiting
 /// requests wait longer than they must; only other calls serve them: a new request or a released permit serves up to 16
 /// requests.
 ///

@@ -61,9 +61,7 @@ public:
     actor(actor const&) = delete;
     actor& operator=(actor const&) = delete;
 
-    // These functions run on the limiter's executor.
-
-    /// Handles the arrival of the step message.
+    /// Handles the arrival of the step message, on the limiter's executor.
     void step() noexcept {
         deferred_work e;
         {
@@ -74,6 +72,7 @@ public:
         carry_out(e);
     }
 
+    /// Handles a callback of the timer, on the limiter's executor.
     void timer_expired(std::uint64_t epoch) noexcept {
         deferred_work e;
         {
@@ -275,7 +274,6 @@ private:
     [[nodiscard, gnu::always_inline]] bool is_quiet() const noexcept {
         return room_.is_done() && wakeup_.is_at_rest() && life_.is_in_use();
     }
-
     /// Ends a section that leaves no work for the time after the lock: posts a step if one is needed. Returns false,
     /// without an effect, if it leaves work.
     [[nodiscard]] bool ends_without_work() noexcept {

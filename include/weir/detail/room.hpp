@@ -51,7 +51,7 @@ class room : public events<Slots> {
 protected:
     using base::parts;
     using base::slots;
-    using typename base::event;
+    using typename base::line_change;
     using typename base::line_type;
 
 public:
@@ -85,15 +85,15 @@ public:
             ec = *asked.rejected;
             return {};
         }
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         slots().count(s, !asked.granted, who...);
         if (asked.granted) [[likely]] {
             ec = {};
-            return take(s, r, base::share(s, r.count(), r.max(), now), now);
+            return take(s, r, base::amount_to_grant(s, r.count(), r.max(), now), now);
         }
         ec = asked.rejected.value_or(errc::no_permit);
-        return this->passes(ec) ? pass(ec, r.max())
-                                : reject_request(s, ec, r.count(), asked.ready, now);
+        return this->dry_run_lets(ec) ? pass(ec, r.max())
+                                      : reject_request(s, ec, r.count(), asked.ready, now);
     }
 
     /// Grants or rejects `r` like `try_enter`, but returns an empty permit without an error if waiting might help.
@@ -108,15 +108,15 @@ public:
             ec = *asked.rejected;
             return {};
         }
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         if (!asked.granted && !asked.rejected)
             return {};  // `decide` counts it
         slots().count(s, !asked.granted, who...);
         if (asked.granted) [[likely]]
-            return take(s, r, base::share(s, r.count(), r.max(), now), now);
+            return take(s, r, base::amount_to_grant(s, r.count(), r.max(), now), now);
         ec = *asked.rejected;
-        return this->passes(ec) ? pass(ec, r.max())
-                                : reject_request(s, ec, r.count(), asked.ready, now);
+        return this->dry_run_lets(ec) ? pass(ec, r.max())
+                                      : reject_request(s, ec, r.count(), asked.ready, now);
     }
 
     /// Decides on `op` like `enter_at_once`. Returns whether `op` has ended, with the outcome in it. Otherwise
@@ -135,11 +135,12 @@ public:
             return true;
         }
         if (asked.granted || asked.rejected) {
-            event const here(*this, s.line(), now);
+            line_change const here(*this, s.line(), now);
             slots().count(s, !asked.granted, who...);
             if (asked.rejected)
                 return reject_operation(s, op, *asked.rejected, asked.ready, now);
-            op.granted = take(s, r, base::share(s, op.count, op.count + op.more, now), now);
+            op.granted =
+                take(s, r, base::amount_to_grant(s, op.count, op.count + op.more, now), now);
             op.detach();
             return true;
         }
@@ -154,7 +155,7 @@ public:
     template <bool is_reservation = false>
     [[nodiscard]] bool cannot_wait(operation& op, wait_limit const& limit, time_point now) {
         auto& l = slots().line_of(op);
-        event here(*this, &l, now);
+        line_change here(*this, &l, now);
         auto const length = limit.length.length_or(this->queueing().patience.length_or(forever));
         auto const deadline = std::min(length == forever ? never : later(now, length), limit.until);
         auto const r = op.asked_for();
@@ -168,7 +169,7 @@ public:
             return reject_in(l, op, errc::timed_out, ready, now);
         if (!evicted || this->is_too_long(ready, now))
             return reject_in(l, op, errc::queue_full, ready, now);
-        if (this->passes({})) [[unlikely]] {
+        if (this->dry_run_lets({})) [[unlikely]] {
             this->counters().would_wait();
             op.granted = uncounted_permit(op.count + op.more);
             op.detach();
@@ -182,7 +183,7 @@ public:
 
     void join(operation& op, time_point now) noexcept {
         auto& l = slots().line_of(op);
-        event const here(*this, &l, now);
+        line_change const here(*this, &l, now);
         this->enter_line(l, op, now);
     }
 
@@ -212,7 +213,7 @@ public:
     /// Undoes `join`.
     void withdraw(operation& op) noexcept {
         auto& l = slots().line_of(op);
-        event const here(*this, &l, op.since);
+        line_change const here(*this, &l, op.since);
         this->erase(l, op);
         op.number = 0;
         op.at = place::nowhere;
@@ -223,7 +224,7 @@ public:
     /// permits.
     bool evict(operation const& op, time_point now) noexcept {
         auto& l = slots().line_of(op);
-        event const here(*this, &l, now);
+        line_change const here(*this, &l, now);
         return this->evict_for(l, {op.count, {.priority = op.priority}}, now);
     }
 
@@ -234,7 +235,7 @@ public:
         auto s = this->find(who...);
         if (!this->is_open() || !slots().has_place(s, now, who...))
             return permit_issuer::reject(this->rejection(s, errc::closed, n, unknown, now));
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         auto charged = this->grant_at_once(s, n, now);
         this->fall_into_debt(s, now);
         return charged;
@@ -325,8 +326,8 @@ private:
     // These return true, since the operation is over.
     bool reject_operation(slot const& s, operation& op, error_code ec, time_point ready,
                           time_point now) noexcept {
-        op.granted = this->passes(ec) ? pass(ec, op.count + op.more)
-                                      : reject_request(s, ec, op.count, ready, now);
+        op.granted = this->dry_run_lets(ec) ? pass(ec, op.count + op.more)
+                                            : reject_request(s, ec, op.count, ready, now);
         op.end(ec);
         return true;
     }

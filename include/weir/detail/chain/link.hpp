@@ -93,8 +93,8 @@ public:
             return who_.with([&](auto const&... who) { return room.prepare(e, now, who...); });
         });
     }
-    [[nodiscard]] bool has_place(chain_entry const& e) noexcept override {
-        return here(e, [&](auto& room, time_point now) { return room.has_place(e, now); });
+    [[nodiscard]] bool fits_in_queue(chain_entry const& e) noexcept override {
+        return here(e, [&](auto& room, time_point now) { return room.fits_in_queue(e, now); });
     }
     void evict(chain_entry const& e) noexcept override {
         here(e, [&](auto& room, time_point now) { room.evict(e, now); });

@@ -115,7 +115,7 @@ public:
     /// not follow, `unregister_entry` must.
     [[nodiscard]] virtual bool prepare(chain_entry& e, section_time& t) = 0;
     /// Returns whether the queue has space for one more.
-    [[nodiscard]] virtual bool has_place(chain_entry const& e) noexcept = 0;
+    [[nodiscard]] virtual bool fits_in_queue(chain_entry const& e) noexcept = 0;
     /// Drops the requests that make way for `e` here.
     virtual void evict(chain_entry const& e) noexcept = 0;
     /// `register_entry` makes it wait, outside the queue; `unregister_entry` ends the wait.

@@ -22,7 +22,7 @@ namespace weir::inline v0_2::detail {
 template <class Key, class Hash, limiting_rule Rule, class Queue = any_queue>
 class keyed_room : public room<key_slots<Key, Hash, Rule, Queue>> {
     using base = room<key_slots<Key, Hash, Rule, Queue>>;
-    using typename base::event;
+    using typename base::line_change;
     using line_type = typename base::slots_type::line_type;
     using shared_rule = typename base::slots_type::shared_rule;
     using versioned_rule = typename base::slots_type::versioned_rule;
@@ -49,7 +49,7 @@ public:
         if (!own && !s.line())
             return true;
         auto& l = slots().open(s, this->queueing(), this->epoch());
-        event const here(*this, &l, now);
+        line_change const here(*this, &l, now);
         slots().change_rule(l, std::move(own), now);
         line_events::reprice(l);
         return true;
@@ -62,7 +62,7 @@ public:
                                           time_point now) {
         return slots().change_rule(next, hash, now, [&](line_type& l) {
             this->apply_events(l);
-            event const here(*this, &l, now);
+            line_change const here(*this, &l, now);
             line_events::reprice(l);
         });
     }
@@ -102,7 +102,7 @@ public:
         auto* const l = slots().everyone();
         if (!l)
             return;
-        event const here(*this, l, now);
+        line_change const here(*this, l, now);
         slots().change_state(slots().slot_of(*l), change);
         line_events::reprice(*l);
     }
@@ -113,7 +113,7 @@ public:
         if (!slots().has_place(s, now, who))
             return false;
         if (auto* const l = s.line()) {
-            event const here(*this, l, now);
+            line_change const here(*this, l, now);
             slots().change_state(s, change);
             line_events::reprice(*l);
         } else {
@@ -128,7 +128,7 @@ public:
     void answered(Name const& who, Question const& q, Answer const& a, time_point sent,
                   time_point now) noexcept {
         auto s = this->find(who);
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         slots().answered(s, who, q, a, sent, now);
         if (s.line())
             line_events::reprice(*s.line());
@@ -138,7 +138,7 @@ public:
     template <class Name, class Question, class Answer>
     void failed(Name const& who, Question const& q, Answer const& a, time_point now) noexcept {
         auto s = this->find(who);
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         slots().failed(s, q, a, now);
     }
 

@@ -31,7 +31,7 @@ class chains : public line_service<Slots> {
 protected:
     using base::parts;
     using base::slots;
-    using typename base::event;
+    using typename base::line_change;
 
 public:
     /// Checks in debug builds that the order uses the standing of a request.
@@ -68,7 +68,7 @@ public:
         // Another key of the chain may have evicted this one.
         if (!slots().has_place(s, now, who...))
             return false;
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         this->drop_forecast();
         auto* const accounts = this->accounts();
         auto const account = accounts ? accounts->take(e.asked_for(), e.count) : std::uint8_t();
@@ -115,18 +115,18 @@ public:
             this->prepare_deadlines(now);
         return true;
     }
-    [[nodiscard]] bool has_place(chain_entry const& e, time_point now) noexcept {
+    [[nodiscard]] bool fits_in_queue(chain_entry const& e, time_point now) noexcept {
         auto& l = line_of(e);
         auto const r = e.asked_for();
         auto const evicted = parts().places.find(r, l, this->queueing());
         return evicted && !this->is_too_long(this->grant_time_of(l, r, *evicted, now), now);
     }
     void evict(chain_entry const& e, time_point now) noexcept {
-        event const here(*this, &line_of(e), now);
+        line_change const here(*this, &line_of(e), now);
         this->evict_for(line_of(e), e.asked_for(), now);
     }
     void register_entry(chain_entry& e, time_point now) noexcept {
-        event const here(*this, &line_of(e), now);
+        line_change const here(*this, &line_of(e), now);
         e.number = parts().take_number();
         e.since = now;
         e.queued = {};
@@ -136,7 +136,7 @@ public:
     void unregister_entry(chain_entry& e, time_point now) noexcept {
         if (!e.line)
             return;
-        event const here(*this, &line_of(e), now);
+        line_change const here(*this, &line_of(e), now);
         if (e.in_queue)
             leave_line(e, now);
         if (std::exchange(e.number, 0) != 0) {
@@ -147,13 +147,13 @@ public:
         e.line = nullptr;
     }
     void enter_queue(chain_entry& e, time_point now) noexcept {
-        event const here(*this, &line_of(e), now);
+        line_change const here(*this, &line_of(e), now);
         line_of(e).enter_queue(e);
         e.queued_at = now;
         parts().count_arrival(e.count);
     }
     void leave_queue(chain_entry& e, time_point now) noexcept {
-        event const here(*this, &line_of(e), now);
+        line_change const here(*this, &line_of(e), now);
         leave_line(e, now);
     }
     void reschedule(chain_entry const& e, time_point now) noexcept { this->rest(line_of(e), now); }
@@ -209,19 +209,19 @@ private:
     template <class... Who>
     [[nodiscard, gnu::noinline, gnu::cold]] chain_reply consider_in_dry_run(
         chain_entry const& e, time_point now, Who const&... who) noexcept {
-        auto const turn = decide_on(e, now, who...);
-        return turn.lets || sends_on(turn.rejected) || !this->passes(turn.rejected)
-                   ? turn
+        auto const reply = decide_on(e, now, who...);
+        return reply.lets || sends_on(reply.rejected) || !this->dry_run_lets(reply.rejected)
+                   ? reply
                    : chain_reply{.lets = true, .ready_in = duration::zero()};
     }
     // In a dry run: lets a chain pass that would not be granted here now. Returns whether it does.
     template <class... Who>
     [[nodiscard, gnu::noinline, gnu::cold]] bool pass(chain_entry& e, time_point now,
                                                       Who const&... who) noexcept {
-        auto const turn = decide_on(e, now, who...);
-        if (turn.lets || sends_on(turn.rejected))
+        auto const reply = decide_on(e, now, who...);
+        if (reply.lets || sends_on(reply.rejected))
             return false;
-        if (turn.rejected)
+        if (reply.rejected)
             this->counters().would_reject();
         else
             this->counters().would_wait();

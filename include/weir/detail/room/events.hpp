@@ -26,7 +26,7 @@ protected:
     using base::parts;
     using base::slots;
     using typename base::admission;
-    using typename base::event;
+    using typename base::line_change;
     using typename base::line_type;
     using typename base::place;
 
@@ -83,7 +83,7 @@ public:
         if (op.at == place::queue || op.at == place::chained) {
             auto& l = this->waiting_line_of(op);
             this->apply_events(l);
-            event const here(*this, &l, now);
+            line_change const here(*this, &l, now);
             if (op.at == place::queue)
                 return this->drop(l, op, boost::asio::error::operation_aborted, now);
             op.cancelled = true;
@@ -131,7 +131,7 @@ public:
         of_drains().sweep(budget, this->outbox());
         of_watchers().sweep(budget, this->outbox());
         auto const examine_line = [&](line_type& l) {
-            event const here(*this, &l, now);
+            line_change const here(*this, &l, now);
             this->examine(l, now, budget);
         };
         slots().each_outdated(this->epoch(), budget, [&](line_type& l) {
@@ -140,7 +140,7 @@ public:
         });
         parts().deadlines.expire(now, budget, [&](operation& op) { this->expire(op, now); });
         auto const serve_line = [&](line_type& l) {
-            event const here(*this, &l, now);
+            line_change const here(*this, &l, now);
             this->serve(l, now, budget);
         };
         if constexpr (Slots::has_turns) {

@@ -142,8 +142,8 @@ protected:
     }
 
     /// Returns how many permits to grant: `least`, or up to `most` if more are available.
-    [[nodiscard]] static amount share(slot const& s, amount least, amount most,
-                                      time_point now) noexcept {
+    [[nodiscard]] static amount amount_to_grant(slot const& s, amount least, amount most,
+                                                time_point now) noexcept {
         return least == most ? least : std::clamp(s.policy().remaining(now), least, most);
     }
 

@@ -44,21 +44,21 @@ protected:
         return s;
     }
 
-    /// An event in the line of a slot, if there is one. At its end the line is given up if it is not needed, or is
+    /// A change of the line of a slot, if there is one. At its end the line is given up if it is not needed, or is
     /// scheduled again. Nothing in the line may be used after that.
-    class event {
+    class line_change {
     public:
-        event(line_service& all, line_type* l, time_point now) noexcept
+        line_change(line_service& all, line_type* l, time_point now) noexcept
             : all_(all), line_(l), now_(now) {}
-        event(event const&) = delete;
-        event& operator=(event const&) = delete;
-        [[gnu::always_inline]] ~event() {
+        line_change(line_change const&) = delete;
+        line_change& operator=(line_change const&) = delete;
+        [[gnu::always_inline]] ~line_change() {
             if constexpr (!base::is_one) {
                 if (line_) [[unlikely]]
                     all_.rest(*line_, now_);
             }
         }
-        /// Leaves the end of this event to a later event in the line, which must follow.
+        /// Leaves the end of this change to a later change of the line, which must follow.
         void goes_on() noexcept { line_ = nullptr; }
 
     private:
@@ -81,7 +81,7 @@ protected:
     void cancel_line(line_type* l, time_point now) noexcept {
         if (!l)
             return;
-        event const here(*this, l, now);
+        line_change const here(*this, l, now);
         line_events::cancel_all(*l, parts());
     }
 
@@ -138,7 +138,7 @@ protected:
     void expire(operation& op, time_point now) noexcept {
         auto& l = waiting_line_of(op);
         apply_events(l);
-        event const here(*this, &l, now);
+        line_change const here(*this, &l, now);
         if (op.at == operation::place::chained)
             l.chains()->call(static_cast<chain_operation&>(op));
         else
@@ -231,7 +231,7 @@ private:
             if (op->deadline < now) {
                 this->drop(l, *op, errc::timed_out, now);
             } else if (ready_at(s, op->count, 0, now) <= now) {
-                auto const n = base::share(s, op->count, op->count + op->more, now);
+                auto const n = base::amount_to_grant(s, op->count, op->count + op->more, now);
                 l.grant(*op, n, now);
                 this->take_out(l, *op);
                 op->granted = this->grant_after_wait(s, n, op->since, now, op->account);

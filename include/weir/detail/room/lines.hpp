@@ -190,7 +190,7 @@ protected:
     // Dry runs.
 
     /// Returns whether a request that would end with `ec` passes.
-    [[nodiscard]] bool passes(error_code ec) const noexcept {
+    [[nodiscard]] bool dry_run_lets(error_code ec) const noexcept {
         return queueing().dry_run && can_pass(ec);
     }
 

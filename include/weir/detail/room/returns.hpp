@@ -22,7 +22,7 @@ class returns : public chains<Slots> {
 
 protected:
     using base::slots;
-    using typename base::event;
+    using typename base::line_change;
 
 public:
     // Released permits. Each function returns whether this may concern other requests here.
@@ -31,24 +31,26 @@ public:
         if constexpr (!Slots::ignores_leave) {
             if (n != 0) {
                 auto const s = this->find(from);
-                event const here(*this, s.line(), now);
-                if (s)
-                    static_cast<void>(leave_policy(s.policy(), n, from.ticket, now));
+                line_change const here(*this, s.line(), now);
+                if (s) {
+                    auto&& policy = s.policy();
+                    static_cast<void>(weir::leave(policy, n, from.ticket, now));
+                }
             }
         }
         this->count_back(n);
         this->settle_account(n, from);
         this->permit_ends(from.key);
-        return this->waiting() != 0 || concerns_observers();
+        return this->waiting() != 0 || concerns_event_waits();
     }
     [[nodiscard]] bool refund(amount n, permit_origin from, time_point now) noexcept {
-        bool const made_room = take_back_unused(n, from, now);
-        return made_room && this->waiting() != 0;
+        bool const made_space = take_back_unused(n, from, now);
+        return made_space && this->waiting() != 0;
     }
     [[nodiscard]] bool leave_unused(amount n, permit_origin from, time_point now) noexcept {
         static_cast<void>(take_back_unused(n, from, now));
         this->permit_ends(from.key);
-        return this->waiting() != 0 || concerns_observers();
+        return this->waiting() != 0 || concerns_event_waits();
     }
 
     /// Throws `std::length_error` if there is no longer space for the key of the permit.
@@ -57,7 +59,7 @@ public:
         if (!slots().has_place(s, now, from))
             throw std::length_error(
                 "weir::keyed: the limiter has reached its maximum number of keys");
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         auto const extra = s.policy().take(n, now);
         if constexpr (base::is_fed && !base::is_one)
             slots().took(s, now);
@@ -137,27 +139,22 @@ protected:
     }
 
 private:
-    template <class Policy>
-    [[nodiscard]] static bool leave_policy(Policy&& policy, amount n, ticket t,
-                                           time_point now) noexcept {
-        return weir::leave(policy, n, t, now);
-    }
     // Returns whether this may have made permits available.
     bool take_back_unused(amount n, permit_origin from, time_point now) noexcept {
         if (n == 0)
             return false;
         auto s = this->find(from);
         bool const is_stored = slots().has_place(s, now, from);
-        event const here(*this, s.line(), now);
+        line_change const here(*this, s.line(), now);
         this->drop_forecast();
-        bool const made_room = is_stored && s.policy().refund(n, from.ticket, now);
+        bool const made_space = is_stored && s.policy().refund(n, from.ticket, now);
         if constexpr (base::is_fed && !base::is_one)
             slots().give_back(from, n, now);
         this->count_back(n);
         this->settle_account(n, from);
-        return made_room;
+        return made_space;
     }
-    [[nodiscard]] bool concerns_observers() const noexcept {
+    [[nodiscard]] bool concerns_event_waits() const noexcept {
         return !watchers_.empty() || (!drains_.empty() && this->is_idle());
     }
 

@@ -36,13 +36,13 @@ struct tree_line : scheduled_line<any_queue> {
 
     void erase(operation& op) noexcept {
         scheduled_line<any_queue>::erase(op);
-        is_stated = false;
+        is_reported = false;
     }
 
     policy::tree_node leaf;
-    std::uint64_t word;      // see `tree_keys`
-    bool is_settled = true;  // false after permits were taken, until the event ends
-    bool is_stated = true;   // false after a request left, until the turns know the first request
+    std::uint64_t word;       // see `tree_keys`
+    bool is_settled = true;   // false after permits were taken, until the event ends
+    bool is_reported = true;  // false after a request left, until the turns know the first request
 };
 
 /// The slots of a limiter by a tree of rates, with the contract of `one_slot`: one for each leaf. Their states depend on
@@ -76,8 +76,8 @@ public:
         [[nodiscard]] time_point ready_at(amount n, amount ahead, time_point now) const noexcept {
             if (!at_ || ahead != 0 || n > capacity_ || (line_ && !line_->is_settled))
                 return unknown;
-            if (line_ && !line_->is_stated)
-                all_->state_first(*line_, now);
+            if (line_ && !line_->is_reported)
+                all_->report_first(*line_, now);
             return n == 0 ? now : all_->turns_.ready_at(*at_, n, now);
         }
         /// The time of the tree never goes back, so it is asked as of now.
@@ -191,7 +191,7 @@ public:
         bool const is_used = keys_.node_of(l.word).has_value();
         l.is_settled = true;
         if (is_used)
-            state_first(l, now);
+            report_first(l, now);
         if (!l.is_idle())
             return this->schedule(l, next(l));
         auto const at_end = this->remove(l);
@@ -349,11 +349,11 @@ private:
         return s;
     }
     // Only for a leaf that the options have.
-    void state_first(line_type& l, time_point now) noexcept {
+    void report_first(line_type& l, time_point now) noexcept {
         auto const first = l.first(now);
         turns_.wait(l.leaf, first.count, first.held, now);
-        progress_ += l.is_stated ? 0 : 1;
-        l.is_stated = true;
+        progress_ += l.is_reported ? 0 : 1;
+        l.is_reported = true;
     }
     void count_permits(std::uint64_t word, int more) noexcept {
         if (auto const at = keys_.node_of(word))

@@ -325,7 +325,7 @@ bool enter_here(chain_operation& c, wait_limit const& limit, sent_on& next) {
                 return over(errc::too_many_keys, &e);
             }
         }
-        if (!s.last->member->has_place(*s.last)) {
+        if (!s.last->member->fits_in_queue(*s.last)) {
             withdraw(c);
             return over(errc::queue_full, s.last);
         }
