@@ -132,6 +132,9 @@ public:
         bool has_patience = false;
         for (std::size_t i = 0; i != limits_.size(); ++i) {
             adaptive_ = adaptive_ || limits_[i]->is_adaptive();
+            has_rates_ = has_rates_ || is_rate(i);
+            rates_wait_ =
+                rates_wait_ || (is_rate(i) && limits_[i]->configuration().queue.max_waiting != 0);
             auto const& own = limits_[i]->configuration().queue.patience;
             if (i >= strict_ || !own.is_set())
                 continue;
@@ -146,11 +149,8 @@ public:
     /// Grants or rejects the request if this needs no wait, and returns true. Otherwise returns false: the request must
     /// wait, perhaps several times, until it passed all limits or is rejected.
     [[nodiscard]] bool enter_at_once(entry_type& e) const {
-        e.patience = patience_;
-        for (auto const& s : selections_)
-            e.at.push_back(s->of(e.who));
-        if (has_terms_)
-            apply_terms(e);
+        if (e.at.empty())
+            select(e);
         pass_unlimited(e);
         if (waits_for_chain(e) && !try_chain(e))
             return e.rejected.by != nullptr;
@@ -289,6 +289,43 @@ public:
     [[nodiscard]] std::size_t strict() const noexcept { return strict_; }
 
 protected:
+    using chain_type = weir::basic_any_chain<typename World::executor, usual_limits>;
+    using link_type = typename limit_type::link_type;
+
+    // Finds the limiters of the request. `enter_at_once` does so too.
+    void select(entry_type& e) const {
+        e.patience = patience_;
+        for (auto const& s : selections_)
+            e.at.push_back(s->of(e.who));
+        if (has_terms_)
+            apply_terms(e);
+    }
+
+    // Whether the gate has rates that can be asked with `ask_rates`: rates that could be in a chain.
+    [[nodiscard]] bool has_rates() const noexcept { return has_rates_; }
+    // Asks the rates that could be in a chain whether they can grant the request within its patience. None of them
+    // grants it: `never`, a limiter that grants nothing and lets no request wait, is part of their chain. So a rate
+    // either rejects the request, finally, or counts nothing.
+    void ask_rates(entry_type const& e, link_type never, handler<weir::any_chain_permit> h) const {
+        chain_type chain;
+        // The first limiter decides if no other one has a reason.
+        chain.add(std::move(never));
+        for (std::size_t i = 0; i != strict_; ++i)
+            if (is_asked(e, i))
+                chain.add(limits_[i]->link(e.who, e.at[i]));
+        chain.async_enter(rates_wait_ ? e.patience : weir::duration::zero(), std::move(h));
+    }
+    // Applies the result of `ask_rates`. Returns false if a rate rejected the request.
+    [[nodiscard]] bool decide_rates(entry_type& e, weir::error_code ec,
+                                    weir::any_chain_permit const& permit) const {
+        auto const link = permit.rejected_by().value_or(0);
+        if (link == 0)
+            return true;
+        reject(e, number_of(link - 1, [&](std::size_t i) { return is_asked(e, i); }), ec,
+               permit.retry_after());
+        return false;
+    }
+
     // If the memory for more permits is lacking, the estimate stays.
     static void correct(weir::permit& p, weir::amount n) noexcept {
         try {
@@ -351,9 +388,15 @@ private:
 
     [[nodiscard]] bool waits() const noexcept { return patience_ > weir::duration::zero(); }
 
-    [[nodiscard]] weir::basic_any_chain<typename World::executor, usual_limits> chain_for(
-        entry_type const& e) const {
-        weir::basic_any_chain<typename World::executor, usual_limits> chain;
+    [[nodiscard]] bool is_rate(std::size_t i) const noexcept {
+        return i < strict_ && limits_[i]->is_chained() && !limits_[i]->has_seats();
+    }
+    [[nodiscard]] bool is_asked(entry_type const& e, std::size_t i) const noexcept {
+        return is_rate(i) && !e.at[i].is_unlimited;
+    }
+
+    [[nodiscard]] chain_type chain_for(entry_type const& e) const {
+        chain_type chain;
         for (std::size_t i = 0; i != chained_; ++i)
             if (!e.at[i].is_unlimited)
                 chain.add(limits_[i]->link(e.who, e.at[i]));
@@ -389,9 +432,14 @@ private:
     // The number of the limit whose link rejected the request.
     [[nodiscard]] std::size_t rejected_by(entry_type const& e,
                                           weir::any_chain_permit const& permit) const {
-        auto link = permit.rejected_by().value_or(0);
+        return number_of(permit.rejected_by().value_or(0),
+                         [&](std::size_t i) { return !e.at[i].is_unlimited; });
+    }
+    // The number of the limit that is link number `link` of a chain of the limits that are `in`.
+    template <class In>
+    [[nodiscard]] static std::size_t number_of(std::size_t link, In in) {
         std::size_t i = 0;
-        while (e.at[i].is_unlimited || link-- != 0)
+        while (!in(i) || link-- != 0)
             ++i;
         return i;
     }
@@ -423,6 +471,8 @@ private:
     bool adaptive_ = false;
     bool has_terms_ = false;  // a limit has another cost than 1, or a tree
     bool settles_ = false;    // the permits of a limit may change after the grant
+    bool has_rates_ = false;
+    bool rates_wait_ = false;  // a request may wait in the queue of a rate
     weir::duration patience_ = weir::forever;
 };
 

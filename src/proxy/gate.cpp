@@ -50,22 +50,48 @@ void turn_away(entry& e) {
 
 }  // namespace
 
-gate::gate(std::vector<std::shared_ptr<limit>> const& limits, costs const& replaced)
+full_limiter::full_limiter(net::executor const& ex)
+    : limiter(ex, weir::seats_options{.seats = 1}, {.max_waiting = 0}),
+      taken(limiter.try_enter()) {}
+
+gate::gate(net::executor const& ex, std::vector<std::shared_ptr<limit>> const& limits,
+           costs const& replaced)
     : base(limits, replaced) {
+    if (has_seats() && has_rates())
+        full_ = std::make_shared<full_limiter const>(ex);
     for (auto const& l : all())
         records_.push_back(l->record());
     if (std::ranges::none_of(records_, [](auto const& r) { return bool(r); }))
         records_.clear();
 }
 
+void gate::turn_away_and_punish(entry& e) const {
+    turn_away(e);
+    punish(e, e.status);
+}
+
+net::task<bool> gate::may_enter(entry& e, net::connection& client) const {
+    if (!full_)
+        co_return true;
+    if (!records_.empty())
+        e.arrived = net::clock::now();
+    select(e);
+    auto const ask = [this, &e](on_turn<weir::any_chain_permit> h) {
+        ask_rates(e, full_->limiter, std::move(h));
+    };
+    auto const v = co_await wait_turn<weir::any_chain_permit>(client, ask);
+    bool const may = decide_rates(e, v.ec, v.permit);
+    if (!may)
+        turn_away_and_punish(e);
+    co_return may;
+}
+
 bool gate::enter_at_once(entry& e) const {
     if (!records_.empty())
         e.arrived = net::clock::now();
     bool const decided = base::enter_at_once(e);
-    if (e.rejected.by) {
-        turn_away(e);
-        punish(e, e.status);
-    }
+    if (e.rejected.by)
+        turn_away_and_punish(e);
     return decided;
 }
 
@@ -80,10 +106,8 @@ bool gate::is_let_in(entry& e, verdict<Permit>& v, net::clock::time_point since)
         return false;
     }
     bool const in = decide(e, v.ec, v.permit);
-    if (!in) {
-        turn_away(e);
-        punish(e, e.status);
-    }
+    if (!in)
+        turn_away_and_punish(e);
     return in;
 }
 

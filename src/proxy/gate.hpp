@@ -1,7 +1,9 @@
 #pragma once
 
+#include <weir/any_limiter.hpp>
 #include <weir/error.hpp>
 #include <weir/outcome.hpp>
+#include <weir/permit.hpp>
 #include <weir/time.hpp>
 
 #include "arrivals.hpp"
@@ -50,18 +52,34 @@ struct entry : limiting::entry<world> {
     }
 };
 
+/// A limiter that grants nothing, and in which no request can wait.
+struct full_limiter {
+    explicit full_limiter(net::executor const& ex);
+
+    weir::basic_any_limiter<net::executor, net::timer> limiter;
+    weir::permit taken;
+};
+
 /// The limits of one route. Any thread may use it.
 class gate : private limiting::gate<world> {
     using base = limiting::gate<world>;
 
 public:
-    /// Creates a gate, as the base class does. The limits keep their records during its life.
-    explicit gate(std::vector<std::shared_ptr<limit>> const& limits, costs const& replaced = {});
+    /// Creates a gate, as the base class does. The limits keep their records during its life. `ex` is the executor of the
+    /// limits.
+    gate(net::executor const& ex, std::vector<std::shared_ptr<limit>> const& limits,
+         costs const& replaced = {});
 
     /// Whether one of the limits counts concurrent requests.
     [[nodiscard]] bool has_seats() const noexcept {
         return std::ranges::any_of(limits(), [](auto const& l) { return l->has_seats(); });
     }
+
+    /// Rejects a request that the rates in this process cannot grant within its patience, and returns false. Otherwise it
+    /// takes and counts nothing. Call it at most once, and before `enter_at_once`. It does not wait.
+    ///
+    /// Rates with the order `lifo`, `adaptive_lifo` or `codel` are not asked.
+    [[nodiscard]] net::task<bool> may_enter(entry& e, net::connection& client) const;
 
     /// Grants or rejects a request if that needs no wait. Otherwise returns false: call `enter_in_turn`.
     [[nodiscard]] bool enter_at_once(entry& e) const;
@@ -105,7 +123,11 @@ private:
     [[nodiscard]] bool is_let_in(entry& e, verdict<Permit>& v, net::clock::time_point since) const;
     void record(entry const& e) const noexcept;
 
+    // Decides the end of an entry that was rejected.
+    void turn_away_and_punish(entry& e) const;
+
     std::vector<std::shared_ptr<arrivals>> records_;  // of each limit; empty if none keeps one
+    std::shared_ptr<full_limiter const> full_;        // null without rates to ask before seats
 };
 
 }  // namespace proxy

@@ -332,7 +332,7 @@ route plan_maker::make_route_of(plan& made, config::route const& c) const {
     for (auto const& l : limits)
         keys.insert(keys.end(), l->configuration().key.begin(), l->configuration().key.end());
     auto bandwidth = bandwidth_of(made, c.bandwidths);
-    gate entrance(limits, c.costs);
+    gate entrance(executor_, limits, c.costs);
     rate_header_writer const headers(entrance.limits(), configuration_.ratelimit_headers);
     auto const name = route_name(c);
     auto request_headers = changes_of(c.request_headers);
@@ -376,7 +376,7 @@ tcp_route plan_maker::make_tcp_route_of(plan const& made, tcp_service const* bef
             counts = old->counts;
     return {sni,
             c.limits,
-            gate(limits_of(made, c.limits, to.get())),
+            gate(executor_, limits_of(made, c.limits, to.get())),
             bandwidth_of(made, c.bandwidths),
             to,
             counts ? counts : std::make_shared<tcp_counter>()};
@@ -393,7 +393,8 @@ std::shared_ptr<tls_listener const> plan_maker::make_security_of(plan const& mad
         auto one = find_name(made.limits, name);
         (one->has_seats() ? seats : rates).push_back(std::move(one));
     }
-    return std::make_shared<tls_listener const>(std::move(certificates), gate(rates), gate(seats));
+    return std::make_shared<tls_listener const>(
+        std::move(certificates), gate(executor_, rates), gate(executor_, seats));
 }
 
 tcp_service plan_maker::make_service_of(plan const& made, plan::listening const& l) const {

@@ -300,19 +300,19 @@ net::task<conclusion> session::perform(workspaces::handle& w, plan const& p, rou
         x.record.client_name = x.kept.client = name_of(client);
     if (to.has_variables)
         set_variables(x);
+    bool const is_balancer = is_trusted(p.configuration.clients, peer_);
+    auto who = info_of(x, client);
+    who.is_trusted = is_balancer;
+    entry entered(who);
     body_clock clock(p.configuration);
     if (what.what != action::answer && x.request.head.body != http::framing::none) {
-        auto const why = co_await prepare_body(*w, to, clock);
+        auto const why = co_await prepare_body(*w, to, clock, entered);
         if (why != failure::none) {
             relayed const failed{.why = why, .said = fault_of(why)};
             co_return conclude(failed, x.request.head, false);
         }
     }
-    bool const is_balancer = is_trusted(p.configuration.clients, peer_);
-    auto who = info_of(x, client);
-    who.is_trusted = is_balancer;
-    entry entered(who);
-    if (!to.entrance.enter_at_once(entered))
+    if (entered.status == 0 && !to.entrance.enter_at_once(entered))
         co_await wait(to, entered);
     auto end = conclude(what, x.request.head, x.request.body.done());
     if (what.what == action::answer)
@@ -409,12 +409,15 @@ net::task<> session::wait(route const& to, entry& entered) {
 }
 
 // Reads the body of the request, or its beginning, before the request asks for a seat: otherwise a client that sends
-// slowly would hold the seat meanwhile.
-net::task<failure> session::prepare_body(workspace& w, route const& to, body_clock& clock) {
+// slowly would hold the seat meanwhile. A request that a rate rejects is not read.
+net::task<failure> session::prepare_body(workspace& w, route const& to, body_clock& clock,
+                                         entry& entered) {
     auto const& c = to.configuration;
     if (is_too_long(w.current.request, c))
         co_return failure::body_too_large;
     if (w.current.request.body.done() || c.body_buffer == 0 || !to.entrance.has_seats())
+        co_return failure::none;
+    if (!co_await to.entrance.may_enter(entered, client_))
         co_return failure::none;
     side const from{client_, w.in};
     co_return co_await read_ahead(from, w.current, c, clock);

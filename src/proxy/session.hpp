@@ -4,6 +4,7 @@
 #include "config/listener.hpp"
 #include "counters.hpp"
 #include "decision.hpp"
+#include "gate.hpp"
 #include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "net/listener.hpp"
@@ -79,7 +80,8 @@ private:
     [[nodiscard]] http::fault fault_of_connection(exchange const& x) const;
     void set_variables(exchange& x) const;
     net::task<> wait(route const& to, entry& entered);
-    net::task<failure> prepare_body(workspace& w, route const& to, body_clock& clock);
+    net::task<failure> prepare_body(workspace& w, route const& to, body_clock& clock,
+                                    entry& entered);
     [[nodiscard]] conclusion rejected(exchange& x, route const& to, entry const& entered) const;
     net::task<next> answer(workspace& w, plan const& p, conclusion const& end);
     [[nodiscard]] next close_as(next wanted, http::buffer const& in);

@@ -18,16 +18,16 @@ using support::status_of;
 constexpr auto too_late =
     2 * net::watchdog::round;  // the watchdog notices a limit at most this late
 
-// One seat, and a route with these members.
-std::string one_seat(std::string_view members, std::string_view tables = "") {
+// One seat with this queue, and a route with these members.
+std::string one_seat(std::string_view members, std::string_view tables, std::string_view queue) {
     return std::string(tables) + support::forwards + R"(limits = ["seats"]
 )" + std::string(members) +
            R"(
 [[limit]]
 name = "seats"
 rule = "1 seats"
-queue = "patience 0s"
-)";
+queue = ")" +
+           std::string(queue) + "\"\n";
 }
 
 std::string head(std::string_view fields) {
@@ -35,8 +35,9 @@ std::string head(std::string_view fields) {
 }
 
 struct seat_proxy {
-    explicit seat_proxy(std::string_view members = "", std::string_view tables = "")
-        : proxy(one_seat(members, tables)) {}
+    explicit seat_proxy(std::string_view members = "", std::string_view tables = "",
+                        std::string_view queue = "patience 0s")
+        : proxy(one_seat(members, tables, queue)) {}
 
     [[nodiscard]] auto in_use() const { return proxy.plan().limits.front()->stats().in_use; }
     [[nodiscard]] auto granted() const { return proxy.plan().limits.front()->stats().granted; }
@@ -188,6 +189,109 @@ BOOST_AUTO_TEST_CASE(waits_for_the_upstream_without_a_loss_of_time) {
     p.proxy.upstream.connections.front().send(support::ok().text);
     p.proxy.settle();
     BOOST_TEST(status_of(p.client.take()) == 200u);
+}
+
+// ---- Rates
+
+// One seat, and a rate with this rule and queue. The first request uses up the permit of the rate.
+struct rate_and_seat {
+    explicit rate_and_seat(std::string const& rule, std::string const& queue,
+                           std::string const& members = "")
+        : proxy(support::forwards + R"(limits = ["seats", "rate"]
+[[limit]]
+name = "seats"
+rule = "1 seats"
+queue = "patience 60s"
+[[limit]]
+name = "rate"
+rule = ")" + rule +
+                "\"\nqueue = \"" + queue + "\"\n" + members) {
+        BOOST_TEST(proxy.ask() == 200u);
+    }
+
+    [[nodiscard]] auto stats(std::size_t limit) const {
+        return proxy.plan().limits[limit]->stats();
+    }
+    // The answer to the head of a request whose body does not arrive.
+    std::string answer_to_head(std::string_view fields = "") {
+        client.send(head("Content-Length: 3\r\n" + std::string(fields)));
+        proxy.settle();
+        return client.take();
+    }
+
+    local_proxy proxy;
+    support::wire client = proxy.connect();
+};
+
+BOOST_AUTO_TEST_CASE(of_a_request_above_its_rate_is_not_waited_for) {
+    for (auto const* const queue : {"patience 0s", "patience 5s", "max_waiting 0 patience 20s"}) {
+        rate_and_seat p("1/10s", queue);
+        auto const answer = p.answer_to_head();
+        BOOST_TEST(status_of(answer) == 429u, queue);
+        BOOST_TEST(support::field_of(answer, "Retry-After") == "10");
+        BOOST_TEST(!support::field_of(answer, "RateLimit").empty());
+        auto const rate = p.stats(1);
+        BOOST_TEST(rate.deadline_unreachable == 1u);
+        BOOST_TEST(rate.granted == 1u);
+        BOOST_TEST(p.stats(0).granted == 1u);
+        // The connection continues behind the body.
+        p.client.send("123");
+        p.proxy.pass(10s);
+        BOOST_TEST(p.proxy.ask(p.client, get) == 200u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_a_request_above_its_rate_is_not_asked_for) {
+    rate_and_seat p("1/10s", "patience 5s");
+    auto const answer = p.answer_to_head("Expect: 100-continue\r\n");
+    BOOST_TEST(answer.starts_with("HTTP/1.1 429 "), answer);
+}
+
+BOOST_AUTO_TEST_CASE(is_read_first_if_the_rate_grants_its_request_in_time) {
+    rate_and_seat p("1/10s", "patience 10s");
+    BOOST_TEST(p.answer_to_head() == "");
+    BOOST_TEST(p.stats(1).waiting == 0u);
+    BOOST_TEST(p.stats(1).granted == 1u);
+    BOOST_TEST(p.proxy.ask(p.client, "123") == 0u);
+    BOOST_TEST(p.stats(1).waiting == 1u);
+    p.proxy.pass(10s);
+    BOOST_TEST(status_of(p.client.take()) == 200u);
+    BOOST_TEST(p.stats(1).granted == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(is_read_first_whatever_is_free_of_its_rate) {
+    rate_and_seat p("2/10s", "patience 0s");
+    BOOST_TEST(p.answer_to_head() == "");
+    auto const rate = p.stats(1);
+    BOOST_TEST(rate.granted == 1u);
+    BOOST_TEST(rate.remaining == 1);
+    BOOST_TEST(rate.cancelled == 0u);
+    BOOST_TEST(p.proxy.ask(p.client, "123") == 200u);
+}
+
+// Requests that already wait for the rate count.
+BOOST_AUTO_TEST_CASE(of_a_request_behind_too_many_others_is_not_waited_for) {
+    rate_and_seat p("1/10s", "patience 15s");
+    auto first = p.proxy.connect();
+    BOOST_TEST(p.proxy.ask(first, get) == 0u);
+    BOOST_TEST(status_of(p.answer_to_head()) == 429u);
+}
+
+BOOST_AUTO_TEST_CASE(is_read_first_if_its_request_is_not_limited) {
+    for (auto const* const how :
+         {"dry_run = true\n", "key = \"client\"\noverrides = { \"10.0.0.1\" = \"unlimited\" }\n"}) {
+        rate_and_seat p("1/10s", "patience 0s", how);
+        BOOST_TEST(p.answer_to_head() == "");
+        BOOST_TEST(p.proxy.ask(p.client, "123") == 200u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_a_client_above_its_rate_is_not_waited_for) {
+    rate_and_seat p("1/10s", "patience 0s", "key = \"client\"\n");
+    auto other = p.proxy.connect("10.0.0.2");
+    BOOST_TEST(p.proxy.ask(other, head("Content-Length: 3\r\n")) == 0u);
+    BOOST_TEST(status_of(p.answer_to_head()) == 429u);
+    BOOST_TEST(p.proxy.ask(other, "123") == 200u);
 }
 
 // ---- Size
