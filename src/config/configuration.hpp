@@ -43,7 +43,8 @@ struct clients_options {
     std::optional<std::int64_t> max_connections;
     bool abort_on_hang_up = false;
     bool pass_underscores = false;
-    std::int64_t min_body_rate = 500;  // of a request, in bytes per second; 0: any
+    std::int64_t min_body_rate = 500;           // of a request, in bytes per second; 0: any
+    std::int64_t contended_body_rate = 10'000;  // the same, while others wait for its seats
 
     friend bool operator==(clients_options const&, clients_options const&) = default;
 };

@@ -164,6 +164,7 @@ void file_reader::read_clients(table_reader& t) {
     t.get("abort_on_hang_up", c.abort_on_hang_up, flag());
     t.get("pass_underscores", c.pass_underscores, flag());
     t.get("min_body_rate", c.min_body_rate, number(0, 1'000'000'000));
+    t.get("contended_body_rate", c.contended_body_rate, number(0, 1'000'000'000));
 }
 
 void file_reader::read_admin(table_reader& t) {

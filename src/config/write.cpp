@@ -192,6 +192,7 @@ void write(writer& w, clients_options const& c, clients_options const& by_defaul
     w.member("abort_on_hang_up", c.abort_on_hang_up, by_default.abort_on_hang_up);
     w.member("pass_underscores", c.pass_underscores, by_default.pass_underscores);
     w.member("min_body_rate", c.min_body_rate, by_default.min_body_rate);
+    w.member("contended_body_rate", c.contended_body_rate, by_default.contended_body_rate);
 }
 
 void write(writer& w, admin_options const& a, admin_options const& by_default) {

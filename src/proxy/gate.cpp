@@ -181,6 +181,19 @@ void gate::free_seats(entry& e) const noexcept {
     base::free_seats(e);
 }
 
+gate::demand gate::demand_for_seats(entry const& e) const {
+    demand all;
+    for (std::size_t i = 0; i != limits().size(); ++i) {
+        auto const& one = *limits()[i];
+        if (!one.has_seats() || one.is_keyed() || i >= e.permits.size() || !e.permits[i])
+            continue;
+        auto const s = one.stats();
+        all.waiting += s.waiting;
+        all.rejected += s.no_permit + s.timed_out + s.deadline_unreachable + s.queue_full + s.shed;
+    }
+    return all;
+}
+
 // A limit did not decide on a request that another limit rejected. The rule does not apply to a key with an override.
 void gate::record(entry const& e) const noexcept {
     using std::chrono::microseconds;

@@ -111,6 +111,14 @@ public:
 
     /// Releases the seats of a request before its end.
     void free_seats(entry& e) const noexcept;
+
+    /// The requests that lack the seats of a request: they wait now, or were rejected at any time.
+    struct demand {
+        std::uint64_t waiting = 0;
+        std::uint64_t rejected = 0;
+    };
+    /// The demand for the seats that `e` holds. Seats with a key do not count: there a client mostly waits for itself.
+    [[nodiscard]] demand demand_for_seats(entry const& e) const;
     using base::report;
 
     /// The limits that a request must pass, in the order of its permits.

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 namespace proxy {
 
@@ -73,28 +75,53 @@ void forget(exchange& x) noexcept {
     x.kept.accept.clear();
 }
 
-net::clock::duration body_clock::left() const noexcept {
-    return std::clamp(std::min(whole_ - waited_, part_ - behind_), net::clock::duration(1), part_);
-}
-
-void body_clock::count(net::clock::duration waited, std::size_t bytes) noexcept {
-    waited_ += waited;
+void body_delay::make_up(std::size_t bytes) noexcept {
     if (rate_ == 0)
         return;
     std::chrono::nanoseconds const due(
         bytes / rate_ * 1'000'000'000 + bytes % rate_ * 1'000'000'000 / rate_);
-    behind_ = std::max<net::clock::duration>(behind_ + waited - due, net::clock::duration::zero());
+    now_ = std::max<net::clock::duration>(now_ - due, net::clock::duration::zero());
+}
+
+net::clock::duration body_clock::left() const noexcept {
+    return std::clamp(std::min(whole_ - waited_, part_ - least_.now()), net::clock::duration(1),
+                      part_);
+}
+
+void body_clock::stop(std::size_t bytes) noexcept {
+    pass();
+    since_.reset();
+    least_.make_up(bytes);
+    contended_.make_up(bytes);
+}
+
+bool body_clock::delays_others(bool they_lack_seats) noexcept {
+    pass();
+    is_contended_ = they_lack_seats;
+    return they_lack_seats && since_ &&
+           contended_.now() > std::min<net::clock::duration>(part_, most_contended_delay);
+}
+
+void body_clock::pass() noexcept {
+    if (!since_)
+        return;
+    auto const now = net::clock::now();
+    auto const waited = now - std::exchange(*since_, now);
+    waited_ += waited;
+    least_.add(waited);
+    if (is_contended_)
+        contended_.add(waited);
 }
 
 net::task<body_part> receive_body(side from, body_clock& clock, std::span<char> room) {
     auto& client = from.connection;
-    auto const began = net::clock::now();
+    clock.start();
     body_part r;
     {
         net::time_limit const limit(client, net::direction::reading, clock.left());
         std::tie(r.ec, r.n) = co_await client.receive(room);
     }
-    clock.count(net::clock::now() - began, r.n);
+    clock.stop(r.n);
     if (r.ec)
         r.why = client.expired(net::direction::reading) ? failure::body_too_slow
                 : r.ec == boost::asio::error::eof       ? failure::body_cut_off

@@ -9,6 +9,7 @@
 #include "net/clock.hpp"
 #include "side.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,28 +48,60 @@ private:
 /// Resets the facts of an invalid request that its response depends on: the response uses HTTP/1.1.
 void forget(exchange& x) noexcept;
 
+/// The delay of a body behind a rate.
+class body_delay {
+public:
+    /// `rate` is in bytes per second; 0: the body is never late.
+    explicit body_delay(std::int64_t rate) noexcept : rate_(static_cast<std::uint64_t>(rate)) {}
+
+    void add(net::clock::duration waited) noexcept {
+        if (rate_ != 0)
+            now_ += waited;
+    }
+    /// Fast bytes do not make up for later slow ones.
+    void make_up(std::size_t bytes) noexcept;
+    [[nodiscard]] net::clock::duration now() const noexcept { return now_; }
+
+private:
+    std::uint64_t rate_;
+    net::clock::duration now_{};
+};
+
 /// The time that a client may still take for the body of a request. Only the time in which the proxy waits for the client
 /// counts.
 class body_clock {
 public:
+    /// The most that a body may fall behind `contended_body_rate`, if `timeouts.body` is not less.
+    static constexpr std::chrono::seconds most_contended_delay{5};
+
     explicit body_clock(config::configuration const& c) noexcept
         : part_(c.timeouts.body),
           whole_(c.timeouts.whole_body.value_or(net::clock::duration::max())),
-          rate_(static_cast<std::uint64_t>(c.clients.min_body_rate)) {}
+          least_(c.clients.min_body_rate),
+          contended_(c.clients.contended_body_rate) {}
 
     /// The time limit of the next part: `timeouts.body`, or less if the whole body would take longer than
     /// `timeouts.whole_body`, or fall behind `min_body_rate` by more than `timeouts.body`.
     [[nodiscard]] net::clock::duration left() const noexcept;
-    /// Counts a part of `bytes`, for which the proxy waited.
-    void count(net::clock::duration waited, std::size_t bytes) noexcept;
+    /// The proxy begins to wait for a part.
+    void start() noexcept { since_ = net::clock::now(); }
+    /// The part arrived, with that number of bytes.
+    void stop(std::size_t bytes) noexcept;
+
+    /// Records whether other requests lack the seats of this one, from now on. Returns whether they do, and the body that
+    /// the proxy waits for is too far behind `contended_body_rate`. Only the time in which others lack the seats counts.
+    [[nodiscard]] bool delays_others(bool they_lack_seats) noexcept;
 
 private:
+    void pass() noexcept;
+
     net::clock::duration part_;
     net::clock::duration whole_;
-    std::uint64_t rate_;
     net::clock::duration waited_{};
-    net::clock::duration
-        behind_{};  // the least rate; fast bytes do not make up for later slow ones
+    body_delay least_;
+    body_delay contended_;
+    bool is_contended_ = false;
+    std::optional<net::clock::time_point> since_;  // waits, and `waited_` has the time before
 };
 
 /// The result of a wait for a part of a body.

@@ -195,6 +195,12 @@ net::clock::time_point relay::look(net::clock::time_point now) {
     bool const lasts = std::exchange(lasts_, true);
     if (!lasts || over())
         return now;
+    if (delays_others(now)) {
+        fail(failure::body_too_slow);
+        client_.connection.cancel();
+        upstream_->cancel();
+        return now;
+    }
     auto const there = client_.connection.other_side();
     bool const aborts = configuration_.clients.abort_on_hang_up;
     if (there == net::presence::here || (there == net::presence::ended && !aborts))

@@ -94,6 +94,7 @@ private:
     net::task<> upload();
     net::task<std::size_t> take_up(std::size_t most);
     void end_upload() noexcept;
+    [[nodiscard]] bool delays_others(net::clock::time_point now);
 
     // The response: see relay_response.cpp.
     net::task<> download();
@@ -131,6 +132,8 @@ private:
 
     progress reached_ = progress::idle;
     upload_state upload_ = upload_state::sending;
+    net::clock::time_point next_demand_{};  // when to look at `demand_` again
+    std::optional<gate::demand> demand_;    // for the seats of the request, at the last look
     failure failure_ = failure::none;
     http::fault said_;                             // the response to the client for `failure_`
     http::framing framing_ = http::framing::none;  // of the response, as the client gets it

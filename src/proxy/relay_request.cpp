@@ -1,6 +1,16 @@
 #include "relay.hpp"
 
+#include <chrono>
+#include <utility>
+
 namespace proxy {
+
+namespace {
+
+// The time between two looks at the demand for the seats of a request. A look takes the lock of each limit with seats.
+constexpr std::chrono::seconds between_looks{1};
+
+}  // namespace
 
 // Sends the rest of the body from the client to the upstream.
 net::task<> relay::upload() {
@@ -62,6 +72,17 @@ net::task<std::size_t> relay::take_up(std::size_t most) {
     auto const n = co_await up_->take(most);
     upstream_->restart(net::direction::reading, limits_.upstream + limits_.body);
     co_return n;
+}
+
+// Whether the proxy waits for a body that arrives too slowly while other requests lack the seats of this one.
+bool relay::delays_others(net::clock::time_point now) {
+    if (upload_ == upload_state::sent || configuration_.clients.contended_body_rate == 0 ||
+        now < next_demand_)
+        return false;
+    next_demand_ = now + between_looks;
+    auto const before = std::exchange(demand_, route_.entrance.demand_for_seats(entered_));
+    bool const was_rejected = before && before->rejected != demand_->rejected;
+    return clock_.delays_others(demand_->waiting != 0 || was_rejected);
 }
 
 // Stops sending the request: the response is complete, so the rest of the request is not needed.

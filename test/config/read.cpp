@@ -71,6 +71,7 @@ max_connections = 5000
 abort_on_hang_up = true
 pass_underscores = true
 min_body_rate = 1000
+contended_body_rate = 20000
 
 [admin]
 address = "0.0.0.0:9091"

@@ -294,6 +294,107 @@ BOOST_AUTO_TEST_CASE(of_a_client_above_its_rate_is_not_waited_for) {
     BOOST_TEST(p.proxy.ask(other, "123") == 200u);
 }
 
+// ---- Others that wait for the seat
+
+// A client whose slow body holds the seat.
+struct contended : seat_proxy {
+    explicit contended(std::string const& clients = "", std::string const& queue = "patience 100s")
+        : seat_proxy("body_buffer = 4", "[clients]\nmin_body_rate = 0\n" + clients, queue) {
+        BOOST_TEST(ask(head("Content-Length: 1000000\r\n") + std::string(1000, 'x')) == 0u);
+        BOOST_TEST(in_use() == 1);
+    }
+    void send_for(int seconds, std::size_t n) {
+        for (int second = 0; second != seconds && status_of(client.look()) == 0; ++second) {
+            proxy.pass(1s);
+            client.send(std::string(n, 'x'));
+            proxy.settle();
+        }
+    }
+    // Another client, whose request waits.
+    support::wire wait_for_the_seat(std::string const& from = "10.0.0.2") {
+        auto other = proxy.connect(from);
+        BOOST_TEST(proxy.ask(other, get) == 0u);
+        return other;
+    }
+};
+
+BOOST_AUTO_TEST_CASE(that_delays_others_ends_and_frees_its_seat) {
+    contended p;
+    p.send_for(100, 600);
+    BOOST_TEST(p.client.look() == "");
+    auto other = p.wait_for_the_seat();
+    p.send_for(4, 600);
+    BOOST_TEST(p.client.look() == "");
+    p.send_for(4, 600);
+    BOOST_TEST(status_of(p.client.take()) == 408u);
+    p.proxy.settle();
+    BOOST_TEST(status_of(other.take()) == 200u);
+}
+
+BOOST_AUTO_TEST_CASE(of_which_nothing_arrives_ends_if_it_delays_others) {
+    contended p;
+    p.proxy.pass(20s);
+    auto other = p.wait_for_the_seat();
+    p.proxy.pass(4s);
+    BOOST_TEST(p.client.look() == "");
+    p.proxy.pass(4s);
+    BOOST_TEST(status_of(p.client.take()) == 408u);
+    BOOST_TEST(status_of(other.take()) == 200u);
+}
+
+BOOST_AUTO_TEST_CASE(that_is_fast_enough_may_delay_others) {
+    contended p;
+    auto other = p.wait_for_the_seat();
+    p.send_for(60, 10'000);
+    BOOST_TEST(p.client.look() == "");
+    BOOST_TEST(p.in_use() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(that_was_fast_may_not_delay_others_later) {
+    contended p;
+    auto other = p.wait_for_the_seat();
+    p.send_for(10, 50'000);
+    p.send_for(8, 600);
+    BOOST_TEST(status_of(p.client.take()) == 408u);
+}
+
+BOOST_AUTO_TEST_CASE(may_delay_others_without_a_contended_rate) {
+    contended p("contended_body_rate = 0\n");
+    auto other = p.wait_for_the_seat();
+    p.send_for(60, 1);
+    BOOST_TEST(p.client.look() == "");
+}
+
+// Only the time in which others wait counts.
+BOOST_AUTO_TEST_CASE(that_delayed_others_for_a_short_time_goes_on) {
+    contended p;
+    for (int round = 0; round != 3; ++round) {
+        auto once = p.wait_for_the_seat();
+        p.proxy.pass(100ms);
+        once.close();
+        p.send_for(20, 600);
+    }
+    BOOST_TEST(p.client.look() == "");
+}
+
+BOOST_AUTO_TEST_CASE(delays_others_also_if_they_do_not_wait) {
+    contended p("", "max_waiting 0");
+    for (int second = 0; second != 8; ++second) {
+        p.send_for(1, 600);
+        static_cast<void>(p.proxy.ask("10.0.0.3"));
+    }
+    BOOST_TEST(status_of(p.client.take()) == 408u);
+    BOOST_TEST(p.proxy.ask("10.0.0.3") == 200u);
+}
+
+// A client that has its seat for itself delays only itself.
+BOOST_AUTO_TEST_CASE(may_delay_the_requests_of_its_own_client) {
+    contended p("", "patience 100s\"\nkey = \"client");
+    auto const own = p.wait_for_the_seat("10.0.0.1");
+    p.send_for(60, 600);
+    BOOST_TEST(p.client.look() == "");
+}
+
 // ---- Size
 
 BOOST_AUTO_TEST_CASE(that_is_too_large_gets_413_without_a_permit) {

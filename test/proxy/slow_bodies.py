@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 
 from support import Client, ProxyTest, main, reserve, wait_until
@@ -38,6 +39,40 @@ class SlowBodies(ProxyTest):
                 time.sleep(0.05)
         return found
 
+    def statuses_beside_slow_uploads(self, port, begun):
+        """The statuses of other clients, while one client for each seat sends a long body at 600 bytes a second. Its first
+        part is more than a proxy may buffer. `begun` waits until all of them were accepted."""
+        with contextlib.ExitStack() as slow:
+            clients = [slow.enter_context(Client(port)) for _ in range(SEATS)]
+            for client in clients:
+                client.send("POST /digest HTTP/1.1\r\nHost: test\r\nContent-Length: 300000\r\n\r\n" + "x" * 100_000)
+            begun()
+            ended = threading.Event()
+
+            def go_on():
+                while not ended.wait(0.1):
+                    for client in clients:
+                        with contextlib.suppress(OSError):
+                            client.send("x" * 60)
+
+            sender = threading.Thread(target=go_on)
+            sender.start()
+            try:
+                found = []
+                for _ in range(SEATS):
+                    with Client(port) as other:
+                        found.append(other.ask("/").status)
+            finally:
+                ended.set()
+                sender.join()
+        return found
+
+    def test_slow_uploads_do_not_keep_their_seats(self):
+        proxy = self.start("--seats", SEATS, "--patience", "1h")
+        seats = lambda: proxy.numbers()["seats"]["in use"]
+        begun = lambda: wait_until(lambda: seats() == SEATS, "the slow uploads")
+        self.assertEqual(self.statuses_beside_slow_uploads(proxy.port, begun), [200] * SEATS)
+
     def test_other_clients_are_served(self):
         proxy = self.start("--seats", SEATS, "--patience", "100ms")
         self.assertEqual(self.statuses_beside_slow_clients(proxy.port), [200] * 10)
@@ -63,6 +98,7 @@ class SlowBodies(ProxyTest):
 
                 wait_until(listens, "nginx")
                 self.assertEqual(self.statuses_beside_slow_clients(port), [200] * 10)
+                self.assertEqual(self.statuses_beside_slow_uploads(port, lambda: None), [200] * SEATS)
             finally:
                 process.terminate()
                 process.wait()
