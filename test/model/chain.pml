@@ -24,7 +24,7 @@
 
    Here                     in the code
    line[m]                  the requests in the queue of m;  ahead[m,i] the older requests there that still wait (perhaps elsewhere)
-   waiting                  all waiting requests: a waiting chain is enrolled with all its members
+   waiting                  all waiting requests: a waiting chain is registered with all its members
    called                   chain_operation::called, set under one lock, cleared under all
    calls                    local: the chains that this thread has called, and must claim once it has no lock
    locked                   locks held from one step to the next, by claims only. A section under one lock is one atomic step.

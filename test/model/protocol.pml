@@ -22,8 +22,8 @@
                    unless the host has thrown, too
      FINE          the search also interleaves inside critical sections: see HOLD
 
-   Asserted: the seats in use never exceed their number at a grant; requests are granted in the order of their rejections at the gate,
-   and none at the gate while another one waits; each caller is completed once, and without a seat if its cancellation came first or its
+   Asserted: the seats in use never exceed their number at a grant; requests that wait are granted in the order of their arrival, and
+   no newcomer is granted while another one waits; each caller is completed once, and without a seat if its cancellation came first or its
    deadline is past; only one thread at a time uses timer and work guard, which exist while they are needed and are released when
    idle; the context is kept running while a handler is posted to it; a destroyed context is never used, and no handler is
    destroyed after it; the conditions of `coherent` hold. And when no process can continue, no request waits, every seat is
@@ -39,7 +39,7 @@
    free, seats, inuse        the policy: its free seats, negative while seats are removed; its capacity; the permits in use
    next_grant                RATE's next instant
    at                        BEFORE and AFTER are both place::nowhere; whether the canceller is linked distinguishes them
-   line, outbox_, x_         the members of this name of room, line, wakeup, lifetime, core
+   line, outbox, next_number, x_  the members of this name of room, line, wakeup, lifetime, core
    completions .. goes_on    the deferred work of a thread; hold and timer, with their targets, are its arrangement
    work, pending, expiry     the work guard and the steady_timer themselves; attached: the entry in the registry
    posted, fired, stale      messages in the executor: steps; the timer's callbacks, of this epoch_, and of earlier ones
@@ -77,7 +77,7 @@
 #ifdef RATE
 #define FITS(i) (next_grant <= now)
 #define READY(i) next_grant             /* known, and the same for any first request */
-#define UNREACHABLE(i) (!sweeping_ && (FITS(i) -> now : next_grant) + len(line) > DEADLINE(i))
+#define UNREACHABLE(i) (!is_under_way_ && (FITS(i) -> now : next_grant) + len(line) > DEADLINE(i))
 #else
 #define FITS(i) (COST(i) <= free)
 #define READY(i) (FITS(i) -> now : NEVER)
@@ -96,10 +96,10 @@
 #define AFTER 2
 #define REJECTED 3                       /* not in the queue yet: in one mutant only */
 
-/* doors_, phase_, nobody_works_ */
-#define OPEN 0
-#define NO_NEWCOMERS 1
-#define SHUT 2
+/* admits_, phase_, nobody_works_ */
+#define ADMITS_ALL 0
+#define ADMITS_WAITING 1
+#define ADMITS_NONE 2
 #define IN_USE 0
 #define ABANDONED 1
 #define DEAD 2
@@ -111,15 +111,15 @@
 
 /* room: the policy, */
 short free = SEATS, seats = SEATS, inuse;
-byte next_grant, doors_ = OPEN;
+byte next_grant, admits_ = ADMITS_ALL;
 /* the queue, */
 chan line = [N] of { byte };
-byte at[N], number_of[N + 1], next_number_ = 1;
+byte at[N], number_of[N + 1], next_number = 1;
 byte served;                            /* no overtaking: it only grows */
-bool draining_;                         /* of N */
-byte outbox_;                           /* a set */
+bool drains_;                         /* of N */
+byte outbox;                           /* a set */
 /* and its sweep */
-bool sweeping_, reprices_, gone_;
+bool is_under_way_, reprices_, gone_;
 byte cancel_before_, seen_by_sweep;     /* a set */
 
 /* wakeup */
@@ -161,8 +161,8 @@ byte x, k, budget, next;
 bool due, waiting, wanted, threw, changes_nothing, again, was_arranging, host_failed, has_failed;
 byte y;                                 /* of any thread, within one step */
 
-#define NOBODY_WAITS (len(line) == 0 && !draining_)
-#define IS_EMPTY (NOBODY_WAITS && !outbox_)
+#define NOBODY_WAITS (len(line) == 0 && !drains_)
+#define IS_EMPTY (NOBODY_WAITS && !outbox)
 #define IS_IDLE (inuse == 0 && len(line) == 0)
 #define AT_REST (!held_ && !step_missing_ && timer_at_ == NEVER)
 #define MESSAGES (posted + fired + stale)
@@ -181,9 +181,9 @@ inline coherent() {
 	assert(posted <= 1);
 	if
 	:: QUIET ->
-		assert(!outbox_);
-		assert(!draining_ || inuse + len(line) > 0);
-		assert(!sweeping_ || NOBODY_WAITS);
+		assert(!outbox);
+		assert(!drains_ || inuse + len(line) > 0);
+		assert(!is_under_way_ || NOBODY_WAITS);
 		assert(NOBODY_WAITS || work);                   /* else run() returns while a request waits, */
 		assert(workers_ == 0 || work || running > 0);   /* or while a worker is about to post to it; */
 		assert(!work || !NOBODY_WAITS || workers_ > 0); /* or never returns */
@@ -236,7 +236,7 @@ bool lock;
 /* All below, up to `carry_out`, runs under the lock. First the waiting room. */
 
 inline take(i) {
-	assert(doors_ != SHUT && phase_ != DEAD && !((i) == 1 && cancelled));
+	assert(admits_ != ADMITS_NONE && phase_ != DEAD && !((i) == 1 && cancelled));
 	free = free - COST(i);
 	inuse = inuse + COST(i);
 #ifdef RATE
@@ -252,23 +252,23 @@ inline take_out(i) {
 	at[i] = AFTER;
 	number_of[i] = 0;
 	seen_by_sweep = seen_by_sweep & ~BIT(i);
-	outbox_ = outbox_ | BIT(i)
+	outbox = outbox | BIT(i)
 }
 
 inline take_out_drain() {
-	draining_ = 0;
+	drains_ = 0;
 	number_of[N] = 0;
-	outbox_ = outbox_ | BIT(N)
+	outbox = outbox | BIT(N)
 }
 
 inline begin_sweep() {
-	sweeping_ = 1;
+	is_under_way_ = 1;
 	seen_by_sweep = 0
 }
 
 inline sweep() {
 	if
-	:: draining_ && (gone_ || number_of[N] < cancel_before_) -> take_out_drain(); budget--
+	:: drains_ && (gone_ || number_of[N] < cancel_before_) -> take_out_drain(); budget--
 	:: else
 	fi;
 	k = len(line);
@@ -280,7 +280,7 @@ inline sweep() {
 		:: budget > 0 && !(seen_by_sweep & BIT(x)) ->
 			budget--;
 			if
-			:: doors_ == SHUT || number_of[x] < cancel_before_ || reprices_ && COST(x) > seats -> take_out(x)
+			:: admits_ == ADMITS_NONE || number_of[x] < cancel_before_ || reprices_ && COST(x) > seats -> take_out(x)
 			:: else -> seen_by_sweep = seen_by_sweep | BIT(x); line!x
 			fi
 		:: else -> line!x
@@ -288,7 +288,7 @@ inline sweep() {
 	:: else -> break
 	od;
 	if
-	:: budget > 0 -> sweeping_ = 0; reprices_ = 0; cancel_before_ = 0; seen_by_sweep = 0
+	:: budget > 0 -> is_under_way_ = 0; reprices_ = 0; cancel_before_ = 0; seen_by_sweep = 0
 	:: else
 	fi
 }
@@ -334,15 +334,15 @@ inline serve() {
 inline settle() {
 	budget = BUDGET;
 #ifdef leave_the_sweep_to_the_step      /* and serves past it */
-	if :: sweeping_ && running > 0 -> sweep() :: else fi;
+	if :: is_under_way_ && running > 0 -> sweep() :: else fi;
 	expire();
 	serve();
 #else
-	if :: sweeping_ -> sweep() :: else fi;
+	if :: is_under_way_ -> sweep() :: else fi;
 	expire();
-	if :: !sweeping_ -> serve() :: else fi;
+	if :: !is_under_way_ -> serve() :: else fi;
 #endif
-	if :: budget > 0 && draining_ && IS_IDLE -> take_out_drain(); budget-- :: else fi
+	if :: budget > 0 && drains_ && IS_IDLE -> take_out_drain(); budget-- :: else fi
 }
 
 /* The first missed deadline is one instant earlier than this: a deadline is still met at its own instant. */
@@ -373,13 +373,13 @@ inline wants() {
 	:: waiting ->
 		next_event();
 #if defined(want_no_sweep)              /* omits one of four, like the next two */
-		due = outbox_ || next <= now || draining_ && IS_IDLE
+		due = outbox || next <= now || drains_ && IS_IDLE
 #elif defined(want_no_post)
-		due = sweeping_ || next <= now || draining_ && IS_IDLE
+		due = is_under_way_ || next <= now || drains_ && IS_IDLE
 #elif defined(want_no_grant)
-		due = sweeping_ || outbox_ || draining_ && IS_IDLE
+		due = is_under_way_ || outbox || drains_ && IS_IDLE
 #else
-		due = sweeping_ || outbox_ || next <= now || draining_ && IS_IDLE
+		due = is_under_way_ || outbox || next <= now || drains_ && IS_IDLE
 #endif
 	:: else
 	fi;
@@ -511,8 +511,8 @@ inline plan() {
 	:: phase_ == IN_USE && (IS_EMPTY && AT_REST || changes_nothing && !step_missing_)
 #endif
 	:: else ->
-		completions = outbox_;
-		outbox_ = 0;
+		completions = outbox;
+		outbox = 0;
 #ifndef count_no_visitor                /* as a worker */
 		if :: completions -> workers_++ :: else fi;
 #endif
@@ -530,8 +530,8 @@ inline plan_step() {
 	:: phase_ == DEAD || arranging_        /* the step that arranges asks for the needs afterwards */
 	:: else ->
 		settle();
-		completions = outbox_;
-		outbox_ = 0;
+		completions = outbox;
+		outbox = 0;
 		wants();
 		arrange();
 		hear();
@@ -554,11 +554,11 @@ inline end_deferred_work() {
 	has_failed = completions != 0;          /* a later step posts them */
 	if
 #ifdef leave_late_posts_to_a_step       /* there is no later step */
-	:: has_failed && phase_ == DEAD -> outbox_ = outbox_ | completions
+	:: has_failed && phase_ == DEAD -> outbox = outbox | completions
 #else
 	:: has_failed && phase_ == DEAD -> dropped = completions
 #endif
-	:: has_failed && phase_ != DEAD -> outbox_ = outbox_ | completions
+	:: has_failed && phase_ != DEAD -> outbox = outbox | completions
 	:: else
 	fi;
 	completions = 0
@@ -722,7 +722,7 @@ inline when_all_is_done() {
 
 #define END_VISIT plan(); DROP; CARRY_OUT(assert(false))
 
-/* Waits, unless the post throws. The rejection at the gate and the position in the queue are one critical section. */
+/* Waits, unless the post throws. The decision about a newcomer and its position in the queue are one critical section. */
 inline get_in_line(i) {
 	at[i] = WAITING;
 	line!i;
@@ -735,22 +735,22 @@ inline get_in_line(i) {
 	fi
 }
 
-#ifdef two_sections                     /* requests on the way into the queue block the gate, too, but may overtake each other */
-byte under_way;
-#define BARRED (len(line) + under_way > 0)
+#ifdef two_sections                     /* requests on the way into the queue bar newcomers, too, but may overtake each other */
+byte on_the_way;
+#define BARRED (len(line) + on_the_way > 0)
 #else
 #define BARRED (len(line) > 0)
 #endif
 
 inline draw_number(i) {
-	number_of[i] = next_number_;
-	next_number_++
+	number_of[i] = next_number;
+	next_number++
 }
 
 inline enter(i) {
 	if :: len(line) > 0 -> settle() :: else fi;     /* help */
 	if
-	:: doors_ != OPEN || i == 1 && marked || COST(i) > seats -> at[i] = AFTER; done[i] = 1
+	:: admits_ != ADMITS_ALL || i == 1 && marked || COST(i) > seats -> at[i] = AFTER; done[i] = 1
 	:: else ->
 		if
 		:: !BARRED && FITS(i) -> take(i); at[i] = AFTER; done[i] = 1
@@ -758,7 +758,7 @@ inline enter(i) {
 		:: else ->
 			draw_number(i);
 #ifdef two_sections
-			under_way++;
+			on_the_way++;
 			at[i] = REJECTED
 #else
 			get_in_line(i)
@@ -780,7 +780,7 @@ inline leave(i) {
 	:: changes_nothing = len(line) == 0
 #endif
 	fi;
-	changes_nothing = changes_nothing && !(draining_ && IS_IDLE);
+	changes_nothing = changes_nothing && !(drains_ && IS_IDLE);
 	if :: changes_nothing :: else -> settle() fi
 }
 
@@ -792,7 +792,7 @@ proctype caller(byte i) {
 	END_VISIT;
 #ifdef two_sections
 	if
-	:: at[i] == REJECTED -> HOLD; under_way--; get_in_line(i); END_VISIT
+	:: at[i] == REJECTED -> HOLD; on_the_way--; get_in_line(i); END_VISIT
 	:: else
 	fi;
 #endif
@@ -878,7 +878,7 @@ active proctype canceller() {
 active proctype canceller_of_all() {
 	ERRAND;
 	HOLD;
-	cancel_before_ = next_number_;
+	cancel_before_ = next_number;
 	begin_sweep();
 	settle();
 	END_VISIT
@@ -889,7 +889,7 @@ active proctype canceller_of_all() {
 active proctype closer() {
 	ERRAND;
 	HOLD;
-	doors_ = SHUT;
+	admits_ = ADMITS_NONE;
 	begin_sweep();
 	settle();
 	END_VISIT
@@ -900,7 +900,7 @@ active proctype closer() {
 active proctype shutter() {
 	ERRAND;
 	HOLD;
-	if :: doors_ == OPEN -> doors_ = NO_NEWCOMERS :: else fi;
+	if :: admits_ == ADMITS_ALL -> admits_ = ADMITS_WAITING :: else fi;
 	END_VISIT
 }
 #endif
@@ -911,7 +911,7 @@ active proctype owner() {
 	HOLD;
 	if :: phase_ == IN_USE -> phase_ = ABANDONED :: else fi;
 	gone_ = 1;
-	doors_ = SHUT;
+	admits_ = ADMITS_NONE;
 	begin_sweep();
 	settle();
 	END_VISIT
@@ -925,10 +925,10 @@ active proctype drainer() {
 	if
 	:: gone_ || IS_IDLE -> done[N] = 1
 	:: else ->
-		draining_ = 1;
+		drains_ = 1;
 		draw_number(N);
 		try_to_send_for_step();
-		if :: threw -> draining_ = 0; number_of[N] = 0; done[N] = 1 :: else fi
+		if :: threw -> drains_ = 0; number_of[N] = 0; done[N] = 1 :: else fi
 	fi;
 	END_VISIT;
 	done[N]
@@ -973,15 +973,15 @@ active proctype context() {
 	:: attached ->
 		HOLD;
 		gone_ = 1;
-		doors_ = SHUT;
+		admits_ = ADMITS_NONE;
 		do
 		:: line?x -> take_out(x)
 		:: empty(line) -> break
 		od;
-		if :: draining_ -> take_out_drain() :: else fi;
-		sweeping_ = 0;
-		doomed = outbox_;
-		outbox_ = 0;
+		if :: drains_ -> take_out_drain() :: else fi;
+		is_under_way_ = 0;
+		doomed = outbox;
+		outbox = 0;
 		die();
 		if :: workers_ > 0 -> nobody_works_ = AWAITED :: else fi;
 		DROP;
