@@ -39,6 +39,10 @@ double bytes_of(F f) {
     return static_cast<double>(support::bytes_in_use.load() - before);
 }
 
+// A further waiting request in the same line, with malloc's overhead. A request of a limiter by key also has its key.
+constexpr double bytes_of_another = 256;
+constexpr double bytes_of_another_by_key = 272;
+
 void report(char const* what, double bytes) {
     fmt::print("memory, {}: {:.0f} bytes\n", what, bytes);
     std::fflush(stdout);
@@ -73,7 +77,7 @@ BOOST_FIXTURE_TEST_CASE(a_key_takes_600_bytes, used_up) {
     report("the first waiting request of a key", first);
     report("the second", second);
     BOOST_TEST(first <= 600);
-    BOOST_TEST(second <= 300);
+    BOOST_TEST(second <= bytes_of_another_by_key);
     all.close();
 }
 
@@ -82,7 +86,7 @@ BOOST_FIXTURE_TEST_CASE(a_key_takes_no_more_with_a_patience, used_up) {
     auto const second = bytes_of_a_waiter(30h);
     report("the first waiting request of a key, with a patience", first);
     BOOST_TEST(first <= 600);
-    BOOST_TEST(second <= 300);
+    BOOST_TEST(second <= bytes_of_another_by_key);
     all.close();
 }
 
@@ -107,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_limiter_takes_2500_bytes_for_its_first_waiting_request) {
     report("the first waiting request of a limiter", first);
     report("the second", second);
     BOOST_TEST(first <= 2'500);
-    BOOST_TEST(second <= 300);
+    BOOST_TEST(second <= bytes_of_another);
     kitchen.close();
 }
 

@@ -92,21 +92,28 @@ std::shared_ptr<seats_core> single_seat() {
 }
 
 using two_seats = weir::detail::link_tuple<seat_link, seat_link>;
+using three_seats = weir::detail::link_tuple<seat_link, seat_link, seat_link>;
 
-class waiter final : public linked_chain<two_seats> {
+seat_link link_to(std::shared_ptr<seats_core> const& limiter) {
+    return seat_link(limiter_handle<seats_core, int>{limiter, 0}, 1);
+}
+
+template <class Links>
+class waiter_of final : public linked_chain<Links> {
 public:
     std::vector<permit> given;
     bool over = false;
 
     bool post() override {
         over = true;
-        for (auto& e : entries)
+        for (auto& e : this->entries)
             given.push_back(std::move(e.granted));
         return true;
     }
     void run() override {}
     void destroy() noexcept override { over = true; }
 };
+using waiter = waiter_of<two_seats>;
 
 // The maximum for chains of the same limiters. Up to `most_claimed_together` are claimed in one section, under the
 // locks of all limiters; then each limiter with resulting work is visited.
@@ -143,8 +150,7 @@ BOOST_AUTO_TEST_CASE(many_chains_are_claimed_in_a_few_sections) {
     auto token = take(*client);
     auto seat = take(*kitchen);
     {
-        two_seats const links{seat_link(limiter_handle<seats_core, int>{client, 0}, 1),
-                              seat_link(limiter_handle<seats_core, int>{kitchen, 0}, 1)};
+        two_seats const links{link_to(client), link_to(kitchen)};
         std::deque<waiter> waiters;
         for (int i = 0; i != crowd; ++i) {
             auto& w = waiters.emplace_back();
@@ -193,8 +199,7 @@ BOOST_AUTO_TEST_CASE(a_section_of_a_chain_reads_the_clock_once) {
     auto token = take(*client);
     auto seat = take(*kitchen);
     {
-        two_seats const links{seat_link(limiter_handle<seats_core, int>{client, 0}, 1),
-                              seat_link(limiter_handle<seats_core, int>{kitchen, 0}, 1)};
+        two_seats const links{link_to(client), link_to(kitchen)};
         waiter w;
         w.begin(links, {});
         BOOST_TEST(readings_of([&] { BOOST_TEST_REQUIRE(enter_chain(w, {})); }) == 1U);
@@ -214,8 +219,7 @@ BOOST_AUTO_TEST_CASE(a_section_of_a_chain_reads_the_clock_once) {
 BOOST_AUTO_TEST_CASE(an_immediate_grant_of_a_chain_takes_each_lock_once) {
     auto const one = single_seat();
     auto const other = single_seat();
-    two_seats links{seat_link(limiter_handle<seats_core, int>{one, 0}, 1),
-                    seat_link(limiter_handle<seats_core, int>{other, 0}, 1)};
+    two_seats links{link_to(one), link_to(other)};
     weir::detail::chain_entries asked(links);
     BOOST_TEST(locks_of([&] { BOOST_TEST(weir::detail::try_chain(asked.used()).granted); }) ==
                limiters);
@@ -225,6 +229,42 @@ BOOST_AUTO_TEST_CASE(an_immediate_grant_of_a_chain_takes_each_lock_once) {
     BOOST_TEST(locks_of([&] { weir::detail::leave_together(given, true); }) == limiters);
     one->abandon();
     other->abandon();
+    counted_host::run();
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_of_a_chain_of_three_limiters_takes_25_locks) {
+    constexpr std::uint64_t all = 3;
+    auto const client = single_seat();
+    auto const host = single_seat();
+    auto const kitchen = single_seat();
+    auto seat = take(*kitchen);
+    {
+        three_seats const links{link_to(client), link_to(host), link_to(kitchen)};
+        waiter_of<three_seats> w;
+        w.begin(links, {});
+        auto const check = [](auto f, std::uint64_t locks, std::uint64_t readings) {
+            BOOST_TEST(readings_of([&] { BOOST_TEST(locks_of(f) == locks); }) == readings);
+        };
+        auto const locks = counted_host::locks;
+        auto const readings = counted_host::readings;
+        // The decision, which registers the chain with all limiters.
+        check([&] { BOOST_TEST_REQUIRE(enter_chain(w, {})); }, all, 1);
+        // A step of each limiter, which keeps its context running.
+        check([] { counted_host::run(); }, all * (1 + again), all);
+        // The visit that releases the seat, and the claim that it makes; then the visit of the chain's home, which
+        // completes the chain. Both visits have work outside their locks.
+        check([&] { seat.leave(); }, 1 + all + 1 + 2 * again, 2);
+        // A step of each limiter, which lets its context end.
+        check([] { counted_host::run(); }, all * (1 + again), all);
+        BOOST_TEST_REQUIRE(w.over);
+        // One section for the released permits.
+        check([&] { weir::detail::leave_together(w.given, true); }, all, 0);
+        BOOST_TEST(counted_host::locks - locks == 25U);
+        BOOST_TEST(counted_host::readings - readings == 9U);
+    }
+    client->abandon();
+    host->abandon();
+    kitchen->abandon();
     counted_host::run();
 }
 
