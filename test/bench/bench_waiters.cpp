@@ -99,13 +99,16 @@ void queue_and_expire(benchmark::State& state) {
     state.counters["handler_bytes"] = sizeof(late);
 }
 
-// Manual time: the time to cancel and complete one request, in random order.
-void cancel_at_random(benchmark::State& state) {
+std::vector<std::size_t> order_of_arrival(long count) {
+    std::vector<std::size_t> order(static_cast<std::size_t>(count));
+    std::iota(order.begin(), order.end(), 0U);
+    return order;
+}
+
+// Manual time: the time to cancel and complete one request.
+void cancel(benchmark::State& state, std::vector<std::size_t> const& order) {
     auto const count = state.range(0);
     auto const all = patiences(count, state.range(1));
-    std::vector<std::size_t> order(all.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::shuffle(order.begin(), order.end(), std::mt19937_64(2));
     for (auto _ : state) {
         long cancelled = 0;
         asio::io_context context(1);
@@ -130,6 +133,16 @@ void cancel_at_random(benchmark::State& state) {
         if (cancelled != count)
             state.SkipWithError("a request was not cancelled");
     }
+}
+
+void cancel_in_order(benchmark::State& state) {
+    cancel(state, order_of_arrival(state.range(0)));
+}
+
+void cancel_at_random(benchmark::State& state) {
+    auto order = order_of_arrival(state.range(0));
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(2));
+    cancel(state, order);
 }
 
 // Measures the longest `try_enter` on another thread, which does nothing else during the lifetime of this object.
@@ -252,6 +265,8 @@ BENCHMARK(floor_emit)->Apply(few);
 BENCHMARK(floor_emit)->Apply(many);
 BENCHMARK(queue_and_expire)->Apply(few);
 BENCHMARK(queue_and_expire)->Apply(many);
+BENCHMARK(cancel_in_order)->Apply(few);
+BENCHMARK(cancel_in_order)->Apply(many);
 BENCHMARK(cancel_at_random)->Apply(few);
 BENCHMARK(cancel_at_random)->Apply(many);
 BENCHMARK(reprice)->Arg(1'000)->Apply(in_short_rounds);
@@ -268,6 +283,8 @@ int main(int argc, char** argv) {
             {"queue one" + size + ", to a post", "queue_and_expire" + size, "floor_post" + size});
         comparisons.push_back(
             {"cancel one" + size + ", to a post", "cancel_at_random" + size, "floor_post" + size});
+        comparisons.push_back({"cancel one" + size + ", at random, to in order",
+                               "cancel_at_random" + size, "cancel_in_order" + size});
     }
     comparisons.push_back(
         {"check one again/400000, to a post", "reprice/400000", "floor_post/400000/0"});
