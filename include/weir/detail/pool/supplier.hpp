@@ -249,8 +249,9 @@ private:
     }
     [[nodiscard]] pool_options options() const noexcept { return core_->options().pool; }
 
-    // Begins a job if one is needed, and returns whether it did. An object that needs only a check is checked, even
-    // if another object is being made meanwhile. While attempts to make objects fail, only one job at a time tries.
+    // Begins a job if one is needed, and returns whether another one may be needed. An object that needs only a check
+    // is checked, even if another object is being made meanwhile. While attempts to make objects fail, only one job at
+    // a time tries.
     [[nodiscard]] bool begin_job() noexcept {
         auto const time = now();
         auto const begins = jobs_.next(time);
@@ -281,7 +282,7 @@ private:
             auto j = std::make_shared<job_type>(ex);
             registration entry(this->shared_from_this(), j);
             if (!piece.object() && !entry.claims_attempt())
-                return false;
+                return true;  // a job that ended meanwhile saw this place in use, and its step began no other
             sent->put({std::move(entry), std::move(piece)});
             boost::asio::post(j->strand, [j, sent, ex] {
                 if (auto mine = sent->take())
