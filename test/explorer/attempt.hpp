@@ -1,7 +1,6 @@
 #pragma once
 
-#include <weir/stats.hpp>
-
+#include "outcomes.hpp"
 #include "scenario.hpp"
 #include "schedule.hpp"
 
@@ -14,10 +13,10 @@ namespace explorer {
 
 /// The results of the runs of another process, even after a crash.
 struct report {
-    std::uint64_t runs;            // completed runs
-    std::uint64_t choices;         // in all of them
-    weir::limiter_stats requests;  // of all of them
-    char invariant[32];            // the violated invariant; empty if there is none
+    std::uint64_t runs;     // completed runs
+    std::uint64_t choices;  // in all of them
+    outcomes requests;      // of all of them
+    char invariant[32];     // the violated invariant; empty if there is none
     char what[512];
     record log;  // the last run
 };

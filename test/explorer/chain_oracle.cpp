@@ -211,6 +211,15 @@ bool chain_oracle::has_place(possibility const& c, visit const& v, int limiter) 
             of(limiter).line.somebody_makes_way(v.asked_of(limiter)));
 }
 
+chain_oracle::owner chain_oracle::owner_of(section::step const& taken) const {
+    if (taken.what != section::step::kind::take)
+        return {};
+    if (taken.taken == 0)
+        return {taken.who, taken.limiter};
+    auto const it = owners_.find(taken.taken);
+    return it == owners_.end() ? owner() : it->second;
+}
+
 // Replays.
 
 void chain_oracle::settle(section const& s) {
@@ -256,12 +265,14 @@ void chain_oracle::replay(section const& s) {
                     leaves(s, *one.who);
                 break;
             case take: {
-                auto const it = owners_.find(one.taken);
-                if (it == owners_.end())
+                auto const* const who = owner_of(one).who;
+                if (!who)
                     violated(invariant::conserved, "permits are taken without a request");
-                auto const& v = *it->second.who;
+                auto const& v = *who;
                 if (served && served != &v)
-                    violated(invariant::conserved, "permits are taken for another request");
+                    violated(invariant::conserved,
+                             fmt::format("permits are taken for {}, and not for {}", name(v),
+                                         name(*served)));
                 served = nullptr;
                 grant(s, k);
                 k += static_cast<std::size_t>(
@@ -306,9 +317,8 @@ void chain_oracle::note_call(section const& s) {
         counts.in_use -= part.n;
         if (part.n == 0)
             continue;
-        auto const granted =
-            static_cast<ticket>(taken_at_.at(part.taken).time_since_epoch().count());
-        auto const& whose = *owners_.at(part.taken).who;
+        auto const& whose = static_cast<visit const&>(*part.whose);
+        auto const granted = static_cast<ticket>(whose.decided_at.time_since_epoch().count());
         if (!whose.is_chain)
             limiters_[at].line.came_home(whose.how.flow, part.n);
         if (part.used)
@@ -411,13 +421,13 @@ void chain_oracle::leaves(section const& s, visit& v) {
 
 // Checks that all its permits are granted at one time.
 void chain_oracle::grant(section const& s, std::size_t first) {
-    auto& v = *owners_.at(s.steps[first].taken).who;
+    auto& v = *owner_of(s.steps[first]).who;
     of_each_limiter<amount> taken{};
     for (auto k = first; k != s.steps.size(); ++k) {
-        auto const it = owners_.find(s.steps[k].taken);
-        if (it == owners_.end() || it->second.who != &v)
+        auto const whose = owner_of(s.steps[k]);
+        if (whose.who != &v)
             break;
-        taken[static_cast<std::size_t>(it->second.limiter)] += s.steps[k].n;
+        taken[static_cast<std::size_t>(whose.limiter)] += s.steps[k].n;
     }
     if (taken != v.asks_of)
         violated(invariant::conserved, name(v) + " is granted in parts");
@@ -456,22 +466,24 @@ void chain_oracle::grant(section const& s, std::size_t first) {
                 return std::nullopt;
             });
     for (auto k = first; k != s.steps.size(); ++k) {
-        auto const it = owners_.find(s.steps[k].taken);
-        if (it == owners_.end() || it->second.who != &v)
+        auto const whose = owner_of(s.steps[k]);
+        if (whose.who != &v)
             break;
-        auto& l = limiters_[static_cast<std::size_t>(it->second.limiter)];
-        taken_at_[s.steps[k].taken] = s.now;
+        auto& l = of(whose.limiter);
         if (!v.is_chain) {
             l.line.took(v.how.flow, s.steps[k].n);
         } else if (!newcomer && l.line.ranks_chains()) {
             if (!l.line.has(v.number))
-                l.line.joined(v.number, v.since, v.asked_of(it->second.limiter), true);
+                l.line.joined(v.number, v.since, v.asked_of(whose.limiter), true);
             l.line.served_chain(v.number, s.steps[k].n);
         }
         l.book->took(s.steps[k].n, static_cast<ticket>(s.now.time_since_epoch().count()), s.now);
         std::erase_if(fits_since_,
-                      [&](auto const& one) { return one.first.second == it->second.limiter; });
+                      [&](auto const& one) { return one.first.second == whose.limiter; });
     }
+    v.decided_at = s.now;
+    if (v.is_chain && s.steps[first].by_counting)
+        ++told_.chains_by_counting;
     // Its wait may have been zero: it was in the queue until another request was dropped for it.
     if (newcomer)
         v.since = s.now;

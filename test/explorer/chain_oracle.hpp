@@ -6,6 +6,7 @@
 #include "chain_sections.hpp"
 #include "chain_visit.hpp"
 #include "oracle.hpp"
+#include "outcomes.hpp"
 #include "scenario.hpp"
 #include "simulation.hpp"
 
@@ -43,6 +44,9 @@ namespace explorer {
 /// A case is dropped as soon as an observation contradicts it: a grant while another request is before the granted
 /// one, statistics that count other requests in a queue, a chain that sleeps although it would be allowed. It is an
 /// error if no case is left. For example, "never overtaken" is violated if a request is overtaken in each case.
+///
+/// A section may only count, without the rooms: then no chain moves, and the statistics are compared in a later section,
+/// in which the rooms know the counted permits.
 ///
 /// Events are judged at the next quiet moment, when the outcomes of all requests are known.
 class chain_oracle {
@@ -87,7 +91,7 @@ public:
     [[nodiscard]] time_point next_event(time_point now) const;
     void home_has_ended() const;
     void finished() const;
-    [[nodiscard]] weir::limiter_stats const& counted() const noexcept { return told_; }
+    [[nodiscard]] outcomes const& counted() const noexcept { return told_; }
 
 private:
     using section = chain_section;
@@ -106,6 +110,9 @@ private:
         visit* who = nullptr;
         int limiter = 0;
     };
+
+    /// Returns the receiver of permits that were taken; none if it is unknown.
+    [[nodiscard]] owner owner_of(section::step const& taken) const;
 
     // Replays.
     void replay(section const& s);
@@ -155,7 +162,6 @@ private:
 
     std::vector<std::unique_ptr<visit>> visits_;
     std::vector<std::unique_ptr<request>> drains_;
-    std::map<ticket, time_point> taken_at_;
     std::map<ticket, owner> owners_;
 
     chain_sections sections_;
@@ -165,7 +171,7 @@ private:
     std::optional<int> made_way_;  // a limiter where a request was dropped in this section
     std::vector<visit*> waiting_;  // in each case, or rejected in some
     std::map<std::pair<visit*, int>, time_point> fits_since_;
-    weir::limiter_stats told_;
+    outcomes told_;
 };
 
 }  // namespace explorer

@@ -2,6 +2,7 @@
 
 #include "invariant.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace explorer {
@@ -11,6 +12,20 @@ ticket chain_sections::took(ticket inner, amount n, time_point now) {
     inner_[t] = inner;
     under_way().steps.push_back({.taken = t, .n = n, .now = now});
     return t;
+}
+
+visit* chain_sections::newcomer(call const& c) {
+    auto const& steps = under_way().steps;
+    auto const last = std::find_if(steps.rbegin(), steps.rend(), [](step const& s) {
+        return s.what == step::kind::serve || s.what == step::kind::take;
+    });
+    bool const is_served = last != steps.rend() && last->what == step::kind::serve;
+    bool const asks = c.who && c.who->wants == request::wish::permits && c.sections == 0;
+    return asks && !is_served ? static_cast<visit*>(c.who) : nullptr;
+}
+
+void chain_sections::took_for(visit& who, int limiter, amount n, time_point now) {
+    under_way().steps.push_back({.n = n, .limiter = limiter, .who = &who, .now = now});
 }
 
 void chain_sections::configured(int limiter, rule const& next, time_point now) {
@@ -71,8 +86,41 @@ void chain_sections::begins(int core, request* cancels) {
 }
 
 chain_section& chain_sections::ends(call& c, int core) {
-    auto const it = open_.find(threads_.running());
-    auto& open = it->second;
+    auto& heard = publish(open_.at(threads_.running()), c);
+    release(core);
+    return heard;
+}
+
+void chain_sections::counts(call const& c, int limiter, weir::detail::counting what) {
+    auto& open = open_.at(threads_.running());
+    open.only_counts = true;
+    if (what == weir::detail::counting::nothing)
+        return;
+    open.has_counted = true;
+    if (what != weir::detail::counting::take)
+        return;
+    if (!c.who)
+        violated(invariant::conserved, "a permit is taken by counting without a request");
+    auto& s = open.heard ? *open.heard : open.being;
+    s.steps.push_back({.by_counting = true,
+                       .n = 1,
+                       .limiter = limiter,
+                       .who = static_cast<visit*>(c.who),
+                       .now = threads_.now()});
+}
+
+bool chain_sections::only_counts() const {
+    return open_.at(threads_.running()).only_counts;
+}
+
+void chain_sections::ends_counting(call& c, int core) {
+    auto& open = open_.at(threads_.running());
+    if (open.has_counted)
+        publish(open, c).cores = 0;  // of no room
+    release(core);
+}
+
+chain_section& chain_sections::publish(open_section& open, call& c) {
     if (!open.heard) {
         auto& s = open.being;
         s.what = c.what;
@@ -88,11 +136,14 @@ chain_section& chain_sections::ends(call& c, int core) {
         past.push_back(std::move(s));
         open.heard = &past.back();
     }
-    auto& heard = *open.heard;
-    open.locked &= ~(1U << static_cast<unsigned>(core));
-    if (open.locked == 0)
+    return *open.heard;
+}
+
+void chain_sections::release(int core) {
+    auto const it = open_.find(threads_.running());
+    it->second.locked &= ~(1U << static_cast<unsigned>(core));
+    if (it->second.locked == 0)
         open_.erase(it);
-    return heard;
 }
 
 }  // namespace explorer

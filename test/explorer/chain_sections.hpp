@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/detail/counting_lock.hpp>
 #include <weir/stats.hpp>
 
 #include "chain_visit.hpp"
@@ -30,7 +31,8 @@ struct chain_section {
         };
 
         kind what = kind::take;
-        ticket taken = 0;
+        ticket taken = 0;  // 0 if it was taken for `who`, a newcomer
+        bool by_counting = false;
         amount n = 0;
         int limiter = 0;
         rule next = {};
@@ -60,7 +62,10 @@ public:
     // Events of a policy.
 
     [[nodiscard]] ticket took(ticket inner, amount n, time_point now);
-    [[nodiscard]] ticket inner(ticket t) const { return inner_.at(t); }
+    /// Returns the request that this call makes, if the next permits are taken for it: now, and without a wait.
+    [[nodiscard]] visit* newcomer(call const& c);
+    void took_for(visit& who, int limiter, amount n, time_point now);
+    [[nodiscard]] ticket inner(ticket t) const { return t == 0 ? 0 : inner_.at(t); }
     void configured(int limiter, rule const& next, time_point now);
 
     // Events of a queue, which holds plain requests. An order that ranks chains holds chains, too.
@@ -78,6 +83,11 @@ public:
     void begins(int core, request* cancels);
     /// Ends the section: its events take effect when the first lock is released.
     chain_section& ends(call& c, int core);
+    /// The section only counts: it has taken or put back a permit of this limiter, or nothing. `ends_counting` ends it.
+    void counts(call const& c, int limiter, weir::detail::counting what);
+    [[nodiscard]] bool only_counts() const;
+    /// Ends a section that only counts. One that has counted nothing had no effect, and is forgotten.
+    void ends_counting(call& c, int core);
 
     [[nodiscard]] bool is_one_open() const noexcept { return !open_.empty(); }
     /// The completed sections, in their order: to be removed by the caller.
@@ -90,8 +100,12 @@ private:
         chain_section being;
         chain_section* heard = nullptr;
         unsigned locked = 0;
+        bool only_counts = false;
+        bool has_counted = false;
     };
 
+    chain_section& publish(open_section& open, call& c);
+    void release(int core);
     [[nodiscard]] chain_section& under_way();
 
     scheduler const& threads_;

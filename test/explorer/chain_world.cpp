@@ -2,6 +2,7 @@
 #include <weir/detail/chain/link.hpp>
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/chain/protocol.hpp>
+#include <weir/detail/chain/start.hpp>
 #include <weir/detail/keyed/room.hpp>
 #include <weir/detail/room.hpp>
 
@@ -13,6 +14,7 @@
 #include "world_of.hpp"
 
 #include <boost/asio/error.hpp>
+#include <boost/container/static_vector.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +22,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -59,7 +60,7 @@ int key_of_one(int limiter) {
 
 /// The permits that one limiter or several grant.
 struct turn {
-    std::vector<int> of;  // limiters, in the order of the permits
+    visit const* whose = nullptr;
     permit alone = {};
     weir::chain_permit<chained_limiters> all = {};
 
@@ -83,17 +84,25 @@ template <class Policy>
 class numbered : public Policy {
 public:
     using options_type = typename Policy::options_type;
+    using countable_type = numbered;  // the oracle receives counted permits from the lock
     using Policy::Policy;
 
     void take_over(numbered& before, time_point now) {
         Policy::take_over(before, now);
         simulation::unfailing const ours;
-        auto const core = simulation::current().calling().core;
-        heard().configured(chain_oracle::current().limiter_of(core), rule_of(this->options()), now);
+        limiter_ = before.limiter_;
+        heard().configured(limiter_, rule_of(this->options()), now);
     }
     ticket take(amount n, time_point now) {
         auto const t = Policy::take(n, now);
         simulation::unfailing const ours;
+        if constexpr (weir::countable_policy<numbered>) {
+            // Its permits have no number: permits that are taken by counting have none.
+            if (auto* const newcomer = heard().newcomer(simulation::current().calling())) {
+                heard().took_for(*newcomer, limiter_, n, now);
+                return t;
+            }
+        }
         return heard().took(t, n, now);
     }
     bool leave(amount n, ticket t, time_point now) noexcept {
@@ -103,6 +112,11 @@ public:
     bool refund(amount n, ticket t, time_point now) noexcept {
         return Policy::refund(n, heard().inner(t), now);
     }
+    /// Names the limiter that has this policy.
+    void belongs_to(int limiter) noexcept { limiter_ = limiter; }
+
+private:
+    int limiter_ = -1;
 };
 
 /// A rule whose grants can be distinguished.
@@ -200,49 +214,57 @@ public:
     using options_type = layout;
 
 private:
-    using plain_core = weir::detail::core<plain_room, host>;
-    using keyed_core = weir::detail::core<keyed_room, host>;
+    using plain_core = weir::detail::core<plain_room, counting_host>;
+    using keyed_core = weir::detail::core<keyed_room, counting_host>;
+
+    static_assert(weir::countable_policy<numbered<Policy>> == weir::countable_policy<Policy>,
+                  "the explorer must count where the limiter does");
 
     // The request of a chain.
     class wishes {
-    public:
-        void name(chained& all, action const& a) {
-            auto const counts = counts_of(a);
-            std::vector<weir::detail::chain_member*> members;
-            for (auto const i : named_by(a.key))
-                members.push_back(
-                    links_
-                        .emplace_back(
-                            all.link(i, {counts[static_cast<std::size_t>(i)], all.standing_of(a)}))
-                        .get());
-            used = fill(places_, members);
-        }
-        /// Ends the request: releases the limiters.
-        void forget() { links_.clear(); }
+        using member = weir::detail::chain_member;
 
-        std::span<weir::detail::chain_entry> used;
+    public:
+        using permit_type = weir::chain_permit<chained_limiters>;
+        static constexpr std::size_t most = chained_limiters;
+
+        wishes() = default;
+        wishes(chained& all, action const& a) {
+            auto const counts = counts_of(a);
+            for (auto const i : named_by(a.key))
+                links_.push_back(
+                    all.link(i, {counts[static_cast<std::size_t>(i)], all.standing_of(a)}));
+        }
+
+        [[nodiscard]] boost::container::static_vector<member*, most> members() const {
+            boost::container::static_vector<member*, most> all;
+            for (auto const& each : links_)
+                all.push_back(each.get());
+            return all;
+        }
 
     private:
-        std::vector<std::shared_ptr<weir::detail::chain_member>> links_;
-        std::array<weir::detail::chain_entry, chained_limiters> places_;
+        std::vector<std::shared_ptr<member>> links_;
     };
 
 public:
     class chain_type : public weir::detail::chain_operation {
     public:
         void begin(chained& all, action const& a) {
-            wishes_.name(all, a);
-            entries = wishes_.used;
+            wishes_ = {all, a};
+            entries = fill(places_, wishes_.members());
             for (auto& e : entries)
                 e.op = this;
             at_home = &*std::ranges::min_element(entries, {}, &weir::detail::chain_entry::index);
             options = options_of_chain(a);
         }
 
-        void forget() { wishes_.forget(); }
+        /// Ends the request: releases the limiters.
+        void forget() { wishes_ = {}; }
 
     private:
         wishes wishes_;
+        std::array<weir::detail::chain_entry, chained_limiters> places_;
     };
 
     static int cores(layout l) { return core_of_limiter(l, chained_limiters - 1) + 1; }
@@ -286,7 +308,14 @@ public:
                            .bounds = std::make_shared<weir::detail::keyed_bounds<hash_of_key>>(
                                hash_of_key(), weir::hash_seed(), 100)}};
     }
-    static void made(core&, station const&) noexcept {}
+    void made(core& c, station const& at) const {
+        c.with(by_kind{[&](plain_core& one) {
+                           one.within(nullptr, [&](plain_room& r, time_point) {
+                               r.policy().belongs_to(oracle_.limiter_of(at.number));
+                           });
+                       },
+                       [](keyed_core&) {}});
+    }
     void configure(core& c, action const& a) {
         for (int i = 0; i != chained_limiters; ++i) {
             auto const& l = limiters_[static_cast<std::size_t>(i)];
@@ -334,11 +363,10 @@ public:
 
     turn enter_at_once(call& c, action const& a, error_code& ec) {
         auto& v = begin_call(c, visit::way::tries_first, a);
-        turn granted{.of = v.named};
+        turn granted{.whose = &v};
         if (is_chain(a)) {
-            wishes all;
-            all.name(*this, a);
-            decide(granted, weir::detail::enter_chain_at_once(all.used), all.used, ec);
+            wishes all(*this, a);
+            granted.all = enter_now(all, weir::detail::enter_chain_at_once, ec);
         } else {
             granted.alone = with_core(a, [&](auto& one, auto const&... who) {
                 return one.enter_at_once({a.n, a.how}, ec, who...);
@@ -350,11 +378,10 @@ public:
     }
     turn try_enter(call& c, action const& a, error_code& ec) {
         auto& v = begin_call(c, visit::way::tries, a);
-        turn granted{.of = v.named};
+        turn granted{.whose = &v};
         if (is_chain(a)) {
-            wishes all;
-            all.name(*this, a);
-            decide(granted, try_chain(all.used), all.used, ec);
+            wishes all(*this, a);
+            granted.all = enter_now(all, weir::detail::try_chain, ec);
         } else {
             granted.alone = with_core(a, [&](auto& one, auto const&... who) {
                 return one.try_enter({a.n, a.how}, ec, who...);
@@ -365,7 +392,7 @@ public:
     }
     turn charge(call& c, action const& a) {
         auto& v = begin_call(c, visit::way::charges, a);
-        turn granted{.of = v.named};
+        turn granted{.whose = &v};
         granted.alone =
             with_core(a, [&](auto& one, auto const&... who) { return one.charge(a.n, who...); });
         tell(v, granted ? error_code() : error_code(weir::errc::closed), granted);
@@ -375,23 +402,24 @@ public:
     static void comes_home(call& c, turn const& t, bool used) {
         simulation::unfailing const ours;
         if (t.alone)
-            c.home_of_each.push_back({t.of.front(), t.alone.count(), t.alone.id(), used});
+            c.home_of_each.push_back(part_home(t, 0, t.alone, used));
         for (std::size_t i = 0; i != chained_limiters; ++i) {
             if (t.all[i])
-                c.home_of_each.push_back({t.of[i], t.all[i].count(), t.all[i].id(), used});
+                c.home_of_each.push_back(part_home(t, i, t.all[i], used));
         }
     }
     void leave_part(turn& t, action const& a) {
-        auto const leave = [&](permit& p, int limiter) {
-            simulation::calls c(call::kind::leave, core_of_limiter(layout_, limiter));
-            c.home_of_each.push_back({limiter, p.count(), p.id(), true});
+        auto const leave = [&](permit& p, std::size_t i) {
+            auto const home = part_home(t, i, p, true);
+            simulation::calls c(call::kind::leave, core_of_limiter(layout_, home.limiter));
+            c.home_of_each.push_back(home);
             p.leave();
         };
-        auto const i = static_cast<std::size_t>(a.n) % t.of.size();
+        auto const i = static_cast<std::size_t>(a.n) % t.whose->named.size();
         if (t.alone)
-            leave(t.alone, t.of.front());
+            leave(t.alone, 0);
         else if (t.all[i])
-            leave(t.all[i], t.of[i]);
+            leave(t.all[i], i);
     }
 
     void completed(request& r, error_code ec, turn const& granted, weir::overdue const&) {
@@ -413,7 +441,12 @@ public:
     // Observations.
 
     void section_begins(call& c, int number) { oracle_.section_begins(c, number); }
+    void section_counts(call& c, int number, weir::detail::counting what) {
+        heard().counts(c, oracle_.limiter_of(number), what);
+    }
     void section_ends(call& c, int number) {
+        if (heard().only_counts())  // the room does not know it yet
+            return heard().ends_counting(c, number);
         auto const now = c.told.value_or(world_.threads.now());
         of_each_core_[static_cast<std::size_t>(number)].with([&](auto& ended) {
             ended.within(nullptr, [&](auto const& r, time_point) {
@@ -429,7 +462,7 @@ public:
     [[nodiscard]] time_point next_event(time_point now) const { return oracle_.next_event(now); }
     static void holds(seat_of<turn> const&) noexcept {}
     void quiet(core* c, station const& at, oracle::quiet_view seen) {
-        if (c)
+        if (c && !at.counts)  // a question would end that
             seen.waits = c->with([](auto& one) {
                 return one.ask([](auto const& r, time_point) { return r.waits(); });
             });
@@ -438,7 +471,7 @@ public:
     void quiet(time_point now) { oracle_.quiet(now); }
     void home_has_ended() const { oracle_.home_has_ended(); }
     void finished() const { oracle_.finished(); }
-    [[nodiscard]] weir::limiter_stats const& counted() const noexcept { return oracle_.counted(); }
+    [[nodiscard]] outcomes const& counted() const noexcept { return oracle_.counted(); }
 
 private:
     // The permits for each limiter that the action names: the same number, or one, or none except at the first.
@@ -569,11 +602,13 @@ private:
         c.who = &v;
         return v;
     }
-    static void decide(turn& t, weir::detail::chain_answer const& answer,
-                       std::span<weir::detail::chain_entry> entries, error_code& ec) {
-        ec = answer.error;
-        t.all = answer.granted ? weir::chain_permit<chained_limiters>(entries, chained_limiters, {})
-                               : weir::chain_permit<chained_limiters>(answer.rejected);
+    // Returns the release of `p`, the permit of this turn with this index.
+    static call::part_home part_home(turn const& t, std::size_t index, permit const& p, bool used) {
+        return {.limiter = t.whose->named[index],
+                .whose = t.whose,
+                .n = p.count(),
+                .taken = p.id(),
+                .used = used};
     }
 
     void tell(visit& v, error_code ec, turn const& t) {
@@ -622,7 +657,7 @@ struct outcome_of<turn> {
         turn result;
         if (op.asked().wants != request::wish::permits)
             return result;
-        result.of = static_cast<visit&>(op.asked()).named;
+        result.whose = static_cast<visit*>(&op.asked());
         if constexpr (requires { op.entries; }) {
             result.all =
                 op.error
@@ -645,10 +680,33 @@ static void let_it_end(scenario& s) {
     s.callers.front().push_back(last);
 }
 
+// In every second scenario most requests are for one permit of each limiter, and ask before they wait: where they can,
+// the limiters grant them by counting.
+static void let_limiters_count(scenario& s) {
+    auto seed = mix(s.failure_seed, 32);
+    if (seed % 2 == 0)
+        return;
+    s.at_first.limit += 1;
+    for (auto& script : s.callers) {
+        for (auto& a : script) {
+            seed = mix(seed, 1);
+            bool const asks = a.what == action::kind::enter || a.what == action::kind::try_enter;
+            if (!asks || seed % 4 == 0)
+                continue;
+            a.n = 1;
+            a.how = {};
+            a.resets = false;
+            a.tries_first = true;
+        }
+    }
+}
+
 // In every second scenario all callers begin at the same limiter, so that several wait there, and every second
 // request is for only one of the limiters that it would name.
 scenario for_this_world(scenario s) {
     s = with_keys(with_shares(std::move(s)), static_cast<int>(chains().size()));
+    if (s.which == policy::seats && !s.in_any)
+        let_limiters_count(s);
     auto seed = mix(s.failure_seed, 31);
     auto const roll = [&](std::size_t n) {
         seed = mix(seed, 1);
@@ -703,7 +761,7 @@ static layout layout_of(scenario const& s) {
     }
 }
 
-weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
+outcomes run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
     auto const play = [&]<class Policy>(std::type_identity<Policy>) {
         return world<chained<Policy>>(layout_of(s), s, choices, how_fine, aloud).play();
     };

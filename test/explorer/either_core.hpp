@@ -14,7 +14,7 @@ namespace explorer {
 /// A core with one of these rooms, which is selected when the world is made, for a world of different ones.
 template <class... Rooms>
 class either_core {
-    using cores = std::variant<weir::detail::core<Rooms, host>*...>;
+    using cores = std::variant<weir::detail::core<Rooms, counting_host>*...>;
 
 public:
     /// The arguments of a new core. It belongs to `self`, which outlives it.

@@ -148,7 +148,7 @@ void print_violation(settings const& set, report const& r, failing_run failed,
     fmt::print("{}", verdict);
 }
 
-void add(weir::limiter_stats const& one, weir::limiter_stats& all) {
+void add(outcomes const& one, outcomes& all) {
     all.granted += one.granted;
     all.granted_immediately += one.granted_immediately;
     all.no_permit += one.no_permit;
@@ -159,6 +159,7 @@ void add(weir::limiter_stats const& one, weir::limiter_stats& all) {
     all.exceeds_capacity += one.exceeds_capacity;
     all.closed += one.closed;
     all.cancelled += one.cancelled;
+    all.chains_by_counting += one.chains_by_counting;
 }
 
 // Runs these schedules until one fails.
@@ -182,7 +183,7 @@ bool explore(settings const& set, policy which) {
     auto const schedules = set.schedules.value_or(set.seed ? 1 : 10000);
     auto const began = std::chrono::steady_clock::now();
     std::uint64_t choices = 0;
-    weir::limiter_stats all;
+    outcomes all;
     for (std::uint64_t done = 0; done != schedules;) {
         run_schedules(set, which, first + done, schedules - done);
         auto const& r = last_report();
@@ -212,6 +213,8 @@ bool explore(settings const& set, policy which) {
                all.granted, all.granted_immediately, all.no_permit, all.timed_out,
                all.deadline_unreachable, all.queue_full, all.shed, all.exceeds_capacity, all.closed,
                all.cancelled);
+    if (all.chains_by_counting != 0)
+        fmt::print("{} chains are granted by counting\n", all.chains_by_counting);
     return set.expect.empty();
 }
 

@@ -27,6 +27,7 @@ private:
 /// A `mutex` that also counts permits.
 class counting_mutex {
     using word = weir::detail::counting_word;
+    using counting = weir::detail::counting;
 
 public:
     counting_mutex() : core_(simulation::current().count_lock()) {}
@@ -38,39 +39,38 @@ public:
         return std::exchange(word_, {});
     }
     void unlock(word next) {
+        auto& world = simulation::current();
+        world.stations[static_cast<std::size_t>(core_)].counts = next.counts();
         word_ = next;
-        simulation::current().unlock(owner_, core_);
+        if (auto const before = std::exchange(held_, {}); before.counts())
+            world.counts(core_, change(before, next));
+        world.unlock(owner_, core_);
     }
-    /// Only chains hold the lock to count, and this lock is for worlds without chains.
-    static word try_lock_to(weir::detail::counting) { return {}; }
-    bool try_take() {
-        auto const take = [&] {
-            word_ = word_.after_take();
-            auto& world = simulation::current();
-            world.say("  takes 1 without the lock");
-            world.judge.took(world.calling(), 1, 0, world.threads.now());
-        };
-        return simulation::current().without_lock(
-            owner_, core_, [&] { return word_.can_take(); }, take);
+    word try_lock_to(counting what) {
+        if (!simulation::current().try_lock(owner_, core_, [&] { return word_.can(what); }))
+            return {};
+        return held_ = std::exchange(word_, {});
     }
-    bool try_put_back() {
-        auto const put_back = [&] {
-            word_ = word_.after_put_back();
-            auto& world = simulation::current();
-            world.say("  puts 1 back without the lock");
-            if (world.calling().what == call::kind::leave_unused)
-                world.judge.refunded(world.calling(), 1, 0, world.threads.now());
-            else
-                world.judge.came_home(world.calling(), 1, 0, world.threads.now());
-        };
-        return simulation::current().without_lock(
-            owner_, core_, [&] { return word_.can_put_back(); }, put_back);
-    }
+    bool try_take() { return count(counting::take); }
+    bool try_put_back() { return count(counting::put_back); }
 
 private:
+    bool count(counting what) {
+        auto const found = try_lock_to(what);
+        if (found.counts())
+            unlock(found.after(what));
+        return found.counts();
+    }
+    static counting change(word before, word after) {
+        return after == before.after_take()       ? counting::take
+               : after == before.after_put_back() ? counting::put_back
+                                                  : counting::nothing;
+    }
+
     int core_;
     scheduler::thread* owner_ = nullptr;
     word word_;
+    word held_;  // before it was locked to count
 };
 
 /// An event that one thread waits for and another one sets.

@@ -219,7 +219,7 @@ private:
 
 }  // namespace
 
-weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
+outcomes run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
     switch (s.which) {
         case policy::seats:
             return world<keyed<weir::policy::seats>>({}, s, choices, how_fine, aloud).play();

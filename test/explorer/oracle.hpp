@@ -124,6 +124,7 @@ struct call {
     // The permits that it releases, of several limiters.
     struct part_home {
         int limiter = 0;
+        request const* whose = nullptr;
         amount n = 0;
         weir::ticket taken = 0;
         bool used = true;

@@ -55,10 +55,24 @@ void simulation::lock(scheduler::thread*& owner, int core) {
     threads.pause_before_lock();
     while (owner)
         threads.wait(&owner);
+    take_lock(owner, core);
+}
+
+void simulation::take_lock(scheduler::thread*& owner, int core) {
     threads.seen();
-    owner = self;
-    holders_.push_back(self);
+    owner = threads.running();
+    holders_.push_back(owner);
     section_begins(calling(), core);
+}
+
+void simulation::counts(int core, weir::detail::counting how) {
+    if (quiet_call_)
+        return;
+    unfailing const ours;
+    say("  {}, by counting", how == weir::detail::counting::take       ? "takes 1"
+                             : how == weir::detail::counting::put_back ? "puts 1 back"
+                                                                       : "takes nothing");
+    section_counts(calling(), core, how);
 }
 
 void simulation::unlock(scheduler::thread*& owner, int core) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/detail/context_user.hpp>
+#include <weir/detail/counting_lock.hpp>
 
 #include "oracle.hpp"
 #include "scenario.hpp"
@@ -50,6 +51,7 @@ struct station {
     context* where = nullptr;  // it runs in
     bool has_host = false;
     bool held = false;
+    bool counts = false;   // its lock counts permits
     bool touched = false;  // timer and work: by one at a time
     bool step_on_its_way = false;
     alarm timer;
@@ -74,18 +76,21 @@ public:
 
     void lock(scheduler::thread*& owner, int core);
     void unlock(scheduler::thread*& owner, int core);
-    /// Calls `change()` in a separate critical section if the lock is free and `can()`. Returns whether it did.
-    template <class Can, class Change>
-    bool without_lock(scheduler::thread*& owner, int core, Can can, Change change) {
+    /// Takes the lock if it is free and `can()`. Returns whether it did.
+    template <class Can>
+    bool try_lock(scheduler::thread*& owner, int core, Can can) {
         if (quiet_call_)
             return false;
         unfailing const ours;
         threads.pause_before_lock();
         if (owner || !can())
             return false;
-        lock_free_section(owner, core, change);
+        take_lock(owner, core);
         return true;
     }
+    /// Reports the effect of a critical section that only counts, before its end: a permit that it has taken or put back,
+    /// or nothing.
+    void counts(int core, weir::detail::counting how);
     /// Each core has one, and they are made in the order of the stations.
     [[nodiscard]] int count_lock() noexcept { return locks_++; }
     /// Takes the message over, or throws and leaves it.
@@ -158,6 +163,7 @@ public:
     // Events of critical sections, and of the end.
     virtual void section_begins(call& c, int core) = 0;
     virtual void section_ends(call& c, int core) = 0;
+    virtual void section_counts(call& c, int core, weir::detail::counting how) = 0;
 
 protected:
     /// The threads that run contexts. They end with the world.
@@ -192,15 +198,7 @@ private:
     void passed(time_point now) final;
     [[noreturn]] void runs_away() final;
 
-    template <class Change>
-    void lock_free_section(scheduler::thread*& owner, int core, Change change) {
-        threads.seen();
-        owner = threads.running();
-        holders_.push_back(owner);
-        section_begins(calling(), core);
-        change();
-        unlock(owner, core);
-    }
+    void take_lock(scheduler::thread*& owner, int core);
     void serve(context& where);
     void put(context& where, std::unique_ptr<message>& m);
     void may_fail();

@@ -243,7 +243,7 @@ scenario for_this_world(scenario s) {
     return s;
 }
 
-weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
+outcomes run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
     if (s.which != policy::token_bucket)
         violated(invariant::crash, "trees are explored as token_bucket");
     return world<tree>(plan_of(s), s, choices, how_fine, aloud).play();

@@ -74,6 +74,15 @@ public:
     [[nodiscard]] oracle& judge_of(request::wish, int) const noexcept { return judge(); }
     void section_begins(call& c, int) { judge().locked(c); }
     void section_ends(call& c, int) { judge().unlocked(c, world_.threads.now()); }
+    void section_counts(call& c, int, weir::detail::counting what) {
+        auto const now = world_.threads.now();
+        if (what == weir::detail::counting::take)
+            judge().took(c, 1, 0, now);
+        else if (c.what == call::kind::leave_unused)
+            judge().refunded(c, 1, 0, now);
+        else
+            judge().came_home(c, 1, 0, now);
+    }
     [[nodiscard]] time_point next_event(time_point now) const { return judge().next_event(now); }
     void holds(seat const& s) { judge().holds(s.held.id(), s.held.count()); }
     using plain::one_limiter::quiet;
@@ -96,7 +105,7 @@ private:
 
 }  // namespace
 
-weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
+outcomes run(scenario const& s, chooser& choices, grain how_fine, bool aloud) {
     auto const play = [&]<class Policy>(std::type_identity<Policy>) {
         typename Policy::options_type const options;
         if (s.in_any)

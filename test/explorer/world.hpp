@@ -1,7 +1,6 @@
 #pragma once
 
-#include <weir/stats.hpp>
-
+#include "outcomes.hpp"
 #include "scenario.hpp"
 #include "schedule.hpp"
 
@@ -12,6 +11,6 @@ namespace explorer {
 
 /// Runs `s` with the real core; any error ends the process through `violated`. `aloud` prints all events. Returns the
 /// outcomes of all requests.
-weir::limiter_stats run(scenario const& s, chooser& choices, grain how_fine, bool aloud);
+outcomes run(scenario const& s, chooser& choices, grain how_fine, bool aloud);
 
 }  // namespace explorer

@@ -4,6 +4,7 @@
 
 #include "host.hpp"
 #include "operation.hpp"
+#include "outcomes.hpp"
 #include "simulation.hpp"
 
 #include <algorithm>
@@ -47,6 +48,7 @@ namespace explorer {
 /// | `l.throws(request)`                    | it never began                                         |
 /// | `l.section_begins(c, core)`            | reports a critical section to the oracles              |
 /// | `l.section_ends(c, core)`              |                                                        |
+/// | `l.section_counts(c, core, how)`       | if it has a lock that counts: its section only counts  |
 /// | `l.next_event(now)`                    | when something should happen without a call            |
 /// | `l.holds(seat)`                        | the permit is in use, at a quiet moment                |
 /// | `l.quiet(core, station, seen)`         | checks one core, which may be null, at a quiet moment  |
@@ -96,13 +98,13 @@ public:
         threads.spawn_waiting("keeper", &order_, [this] { keep(); });
     }
 
-    weir::limiter_stats play() {
+    outcomes play() {
         threads.run();
         for (auto const& op : graves_) {
             if (op->is_linked())
                 violated(invariant::completion, "an operation is in a queue after its end");
         }
-        return limiter_.counted();
+        return {limiter_.counted()};
     }
 
 private:
@@ -885,6 +887,10 @@ private:
 
     void section_begins(call& c, int number) override { limiter_.section_begins(c, number); }
     void section_ends(call& c, int number) override { limiter_.section_ends(c, number); }
+    void section_counts(call& c, int number, weir::detail::counting how) override {
+        if constexpr (requires { limiter_.section_counts(c, number, how); })
+            limiter_.section_counts(c, number, how);
+    }
 
     // The keeper does the remaining work.
 
