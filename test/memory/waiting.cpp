@@ -39,9 +39,10 @@ double bytes_of(F f) {
     return static_cast<double>(support::bytes_in_use.load() - before);
 }
 
-// A further waiting request in the same line, with malloc's overhead. A request of a limiter by key also has its key.
-constexpr double bytes_of_another = 256;
-constexpr double bytes_of_another_by_key = 272;
+// A further waiting request in the same line, on the average: 256 bytes with malloc's overhead, and 272 with a key. To
+// some blocks malloc adds 16 bytes.
+constexpr double bytes_of_another = 257;
+constexpr double bytes_of_another_by_key = 273;
 
 void report(char const* what, double bytes) {
     fmt::print("memory, {}: {:.0f} bytes\n", what, bytes);
@@ -107,11 +108,15 @@ BOOST_AUTO_TEST_CASE(a_limiter_takes_2500_bytes_for_its_first_waiting_request) {
     weir::seats kitchen{ctx, {.seats = 1}};
     auto const taken = kitchen.try_enter();
     auto const first = bytes_of([&] { kitchen.async_enter(1, 1h, ignore); });
-    auto const second = bytes_of([&] { kitchen.async_enter(1, 1h, ignore); });
+    auto const another = bytes_of([&] {
+                             for (std::uint64_t i = 0; i != many; ++i)
+                                 kitchen.async_enter(1, 1h, ignore);
+                         }) /
+                         static_cast<double>(many);
     report("the first waiting request of a limiter", first);
-    report("the second", second);
+    report("another", another);
     BOOST_TEST(first <= 2'500);
-    BOOST_TEST(second <= bytes_of_another);
+    BOOST_TEST(another <= bytes_of_another);
     kitchen.close();
 }
 

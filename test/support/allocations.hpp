@@ -23,6 +23,10 @@ private:
 /// The bytes of all memory that is allocated, with what malloc takes for itself.
 extern std::atomic<std::ptrdiff_t> bytes_in_use;
 
+/// The most that malloc adds to a block of a multiple of 16 bytes: its own 8 bytes, the alignment, and at times a rest of
+/// 16 bytes that is too small for another block.
+inline constexpr std::ptrdiff_t added_by_malloc = 32;
+
 /// Calls `f` and makes only its allocation number `k`, from 0, throw `std::bad_alloc`. Returns whether there was one.
 /// Only for programs with one thread.
 template <class F>
