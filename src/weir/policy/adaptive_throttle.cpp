@@ -60,7 +60,7 @@ double adaptive_throttle_rule::probability() const noexcept {
 // Clears the slices that are older than the window, and returns the slice of `now`.
 auto adaptive_throttle_rule::current(time_point now) noexcept -> counts& {
     auto const size = static_cast<std::int64_t>(slices_.size());
-    auto const number = now.time_since_epoch() / (options_.window / size);
+    std::int64_t const number = now.time_since_epoch() / (options_.window / size);
     auto const at = [&](std::int64_t n) -> counts& {
         return slices_[static_cast<std::size_t>((n % size + size) % size)];
     };

@@ -57,7 +57,7 @@ seat_ledger::answer seat_ledger::hold(question const& q, std::int64_t now,
         }
         free -= p.wants - p.held;
         if (!is_mine && p.held == 0)
-            p.until = std::min(p.until, now + confirm);
+            p.until = std::min<std::int64_t>(p.until, now + confirm);
         p.held = std::exchange(p.wants, 0);
         renew_fence(p, now);
         if (!is_mine && p.channel != 0)
