@@ -221,9 +221,8 @@ private:
     // A deadline moves once for each digit, to the base of 4, of the ticks until it expires. It may move once before, when
     // a higher digit of the time changes, and is touched when it is taken.
     [[nodiscard]] std::int64_t most_touches(time_point deadline) const {
-        auto const ticks =
-            std::max(deadline.time_since_epoch() / tick_ + 1 - settled_.time_since_epoch() / tick_,
-                     std::int64_t{0});
+        auto const ticks = std::max<std::int64_t>(
+            deadline.time_since_epoch() / tick_ + 1 - settled_.time_since_epoch() / tick_, 0);
         return (std::bit_width(static_cast<std::uint64_t>(ticks)) + 1) / 2 + 2;
     }
 
