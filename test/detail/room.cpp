@@ -22,7 +22,7 @@
 
 // A referee watches a room. It implements the promises of the documentation and of the comments in the public headers,
 // keeps its own records, and checks each outcome as it occurs. It is simple, not fast. The test drives the room
-// without locks, threads or clocks, and calls `settle` with budgets of any size.
+// without locks, threads or clocks, and calls `do_due_work` with budgets of any size.
 
 using namespace std::chrono_literals;
 using support::random_source;
@@ -122,9 +122,9 @@ public:
             something_happens();
             look_around();
             if (how_.prompt || random_.one_in(8))
-                settle_to_the_end();
+                work_to_the_end();
             else if (random_.one_in(2))
-                settle_a_portion();
+                do_a_portion();
         }
         the_end();
     }
@@ -149,7 +149,7 @@ private:
         static constexpr std::initializer_list<choice> in_a_crowd{
             {12, &match::enter},      {6, &match::cancel_one},
             {2, &match::reprice},     {3, &match::leave},
-            {3, &match::time_passes}, {2, &match::settle_a_portion},
+            {3, &match::time_passes}, {2, &match::do_a_portion},
             {3, &match::try_enter},   {1, &match::cancel_all_before_newcomers},
         };
         auto const& choices = how_.crowded && !random_.one_in(20) ? in_a_crowd : usually;
@@ -263,7 +263,7 @@ private:
         must_shed_ = evicts ? line_.front() : nullptr;
         collect();
         expect(!must_shed_, "the oldest request makes way");
-        settle_as_a_caller();
+        work_as_a_caller();
     }
 
     void leave() {
@@ -297,7 +297,7 @@ private:
         expect(concerned_ || was_due || !is_due(),
                "it returns whether other requests are concerned");
         if (concerned_)
-            settle_as_a_caller();
+            work_as_a_caller();
     }
 
     void settle_for_less() {
@@ -313,7 +313,7 @@ private:
         expect(concerned_ || was_due || !is_due(),
                "it returns whether other requests are concerned");
         if (concerned_)
-            settle_as_a_caller();
+            work_as_a_caller();
     }
 
     void charge() {
@@ -354,14 +354,14 @@ private:
         room_.cancel(*op, now_);
         collect();
         expect(op->at == weir::detail::operation::place::nowhere, "cancelled immediately");
-        settle_as_a_caller();
+        work_as_a_caller();
     }
 
     void cancel_all() {
         room_.cancel_all();
         for_all([](booking& b) { b.must_be_cancelled = true; });
         sweep_pending_ = true;
-        settle_as_a_caller();
+        work_as_a_caller();
     }
 
     void cancel_all_before_newcomers() {
@@ -370,7 +370,7 @@ private:
         cancel_all();
         for (auto n = random_.between(1, 4); n != 0; --n)
             enter();
-        settle_to_the_end();
+        work_to_the_end();
     }
 
     void reprice() {
@@ -381,7 +381,7 @@ private:
         rule_.change(options_, now_);
         room_.reprice();
         examine_all();
-        settle_as_a_caller();
+        work_as_a_caller();
     }
 
     // All requests in the queue are examined again.
@@ -413,7 +413,7 @@ private:
         for (auto* const op : line_)
             op->booked.must_be_closed = true;
         sweep_pending_ = true;
-        settle_as_a_caller();
+        work_as_a_caller();
     }
 
     void drain() {
@@ -462,14 +462,14 @@ private:
         if (random_.one_in(4)) {
             close();
             shut_down();  // does not open it again
-            settle_to_the_end();
+            work_to_the_end();
         }
         if (random_.one_in(2)) {  // the limiter object is destroyed
             room_.abandon();
             doors_ = doors::closed;
             for_all([](booking& b) { b.must_be_closed = true; });
             sweep_pending_ = true;
-            settle_to_the_end();
+            work_to_the_end();
             expect(room_.is_empty(), "all waiting operations have completed");
         } else {  // the context ends
             room_.clear_out();
@@ -499,25 +499,25 @@ private:
     // Events without a call.
 
     // Settles as a caller does after an event.
-    void settle_as_a_caller() {
+    void work_as_a_caller() {
         collect();
         if (how_.prompt)
             return;
         int budget = static_cast<int>(random_.between(1, 16));
-        settle(budget);
+        do_due_work(budget);
     }
 
-    void settle_a_portion() {
+    void do_a_portion() {
         int budget = static_cast<int>(random_.between(1, 4));
-        settle(budget);
+        do_due_work(budget);
     }
 
-    void settle_to_the_end() {
+    void work_to_the_end() {
         bool const small = random_.one_in(2);
         for (int rounds = 0; room_.wants(now_, time_point::min()).due; ++rounds) {
             expect(rounds < 2000, "each portion makes progress");
             int budget = small ? static_cast<int>(random_.between(1, 3)) : 10'000;
-            settle(budget);
+            do_due_work(budget);
         }
         sweep_pending_ = false;
         expect(!is_due(), "all due work is done");
@@ -525,9 +525,9 @@ private:
         look_around();
     }
 
-    void settle(int& budget) {
+    void do_due_work(int& budget) {
         auto const before = budget;
-        room_.settle(now_, budget);
+        room_.do_due_work(now_, budget);
         expect(budget >= 0, "the budget is kept");
         expect(collect() <= before - budget, "operations that leave count in it");
     }

@@ -98,7 +98,7 @@ private:
     void does_what_is_due() {
         for (;;) {
             int budget = std::numeric_limits<int>::max();
-            room_.settle(now_, budget);
+            room_.do_due_work(now_, budget);
             if (room_.outbox().empty())
                 break;
             auto& c = static_cast<caller&>(room_.outbox().pop_front());

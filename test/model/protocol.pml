@@ -331,7 +331,7 @@ inline serve() {
 	od
 }
 
-inline settle() {
+inline do_due_work() {
 	budget = BUDGET;
 #ifdef leave_the_sweep_to_the_step      /* and serves past it */
 	if :: is_under_way_ && running > 0 -> sweep() :: else fi;
@@ -529,7 +529,7 @@ inline plan_step() {
 	if
 	:: phase_ == DEAD || arranging_        /* the step that arranges asks for the needs afterwards */
 	:: else ->
-		settle();
+		do_due_work();
 		completions = outbox;
 		outbox = 0;
 		wants();
@@ -731,7 +731,7 @@ inline get_in_line(i) {
 	:: threw -> line??eval(i); at[i] = AFTER; number_of[i] = 0; done[i] = 1         /* withdraw */
 	:: else ->
 		if :: len(line) > LIMIT -> line?x; take_out(x) :: else fi;
-		settle()
+		do_due_work()
 	fi
 }
 
@@ -748,7 +748,7 @@ inline draw_number(i) {
 }
 
 inline enter(i) {
-	if :: len(line) > 0 -> settle() :: else fi;     /* help */
+	if :: len(line) > 0 -> do_due_work() :: else fi;     /* help */
 	if
 	:: admits_ != ADMITS_ALL || i == 1 && marked || COST(i) > seats -> at[i] = AFTER; done[i] = 1
 	:: else ->
@@ -781,7 +781,7 @@ inline leave(i) {
 #endif
 	fi;
 	changes_nothing = changes_nothing && !(drains_ && IS_IDLE);
-	if :: changes_nothing :: else -> settle() fi
+	if :: changes_nothing :: else -> do_due_work() fi
 }
 
 proctype caller(byte i) {
@@ -862,11 +862,11 @@ active proctype canceller() {
 	ERRAND;
 	HOLD;
 	if
-	:: at[1] == WAITING -> cancelled = 1; line??eval(1); take_out(1); settle()
+	:: at[1] == WAITING -> cancelled = 1; line??eval(1); take_out(1); do_due_work()
 #ifdef cancel_searches_queue_only
 	:: at[1] == BEFORE -> cancelled = 1
 #else
-	:: at[1] == BEFORE -> cancelled = 1; marked = 1; settle()
+	:: at[1] == BEFORE -> cancelled = 1; marked = 1; do_due_work()
 #endif
 	:: at[1] == AFTER -> changes_nothing = 1
 	fi;
@@ -880,7 +880,7 @@ active proctype canceller_of_all() {
 	HOLD;
 	cancel_before_ = next_number;
 	begin_sweep();
-	settle();
+	do_due_work();
 	END_VISIT
 }
 #endif
@@ -891,7 +891,7 @@ active proctype closer() {
 	HOLD;
 	admits_ = ADMITS_NONE;
 	begin_sweep();
-	settle();
+	do_due_work();
 	END_VISIT
 }
 #endif
@@ -913,7 +913,7 @@ active proctype owner() {
 	gone_ = 1;
 	admits_ = ADMITS_NONE;
 	begin_sweep();
-	settle();
+	do_due_work();
 	END_VISIT
 }
 #endif
@@ -941,7 +941,7 @@ inline configure(n) {
 	free = free + n - seats;
 	seats = n;
 	if :: len(line) > 0 -> reprices_ = 1; begin_sweep() :: else fi;
-	settle();
+	do_due_work();
 	END_VISIT
 }
 active proctype configurer() {

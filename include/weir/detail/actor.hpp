@@ -228,9 +228,9 @@ protected:
     [[nodiscard]] time_point time_if(bool needed) const noexcept { return needed ? time() : now_; }
 
     /// Does the work that an event has made due.
-    void settle(time_point now) noexcept {
+    void do_due_work(time_point now) noexcept {
         int budget = visit_budget;
-        room_.settle(now, budget);
+        room_.do_due_work(now, budget);
     }
 
     /// Records an event, if there is an observer: the end of this section reports it, or `attend_to_joint_section`.
@@ -343,7 +343,7 @@ private:
         if (life_.is_dead() || wakeup_.is_arranging())
             return;
         int budget = step_budget;
-        room_.settle(time(), budget);
+        room_.do_due_work(time(), budget);
         e.completions.append(room_.outbox());
         room_.take_calls(e.calls);
         take_command(e);

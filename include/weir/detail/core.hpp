@@ -36,7 +36,7 @@ class core final : public chain_core, public actor<Room, Host> {
     using base::can_wait;
     using base::look;
     using base::room;
-    using base::settle;
+    using base::do_due_work;
     using base::time;
     using base::time_if;
 
@@ -189,7 +189,7 @@ public:
     void modify(Change change) noexcept {
         visit here(*this);
         if (change(room()))
-            settle(time());
+            do_due_work(time());
         else
             here.changes_nothing();
     }
@@ -201,7 +201,7 @@ public:
         visit const here(*this);
         auto const now = this->time_at(at);
         change(room(), now);
-        settle(now);
+        do_due_work(now);
         return !this->is_dead();
     }
 
@@ -248,7 +248,7 @@ public:
             return;
         visit here(*this);
         if (room().leave(n, from, time_if(room().needs_time_to_leave())))
-            settle(time_if(false));
+            do_due_work(time_if(false));
         else
             here.changes_nothing();
     }
@@ -258,7 +258,7 @@ public:
             return;
         visit here(*this);
         if (room().leave_unused(n, from, time_if(room().needs_time_to_ask())))
-            settle(time_if(false));
+            do_due_work(time_if(false));
         else
             here.changes_nothing();
     }
@@ -266,7 +266,7 @@ public:
     void refund(amount n, permit_origin from) noexcept override {
         visit here(*this);
         if (room().refund(n, from, time_if(room().needs_time_to_ask())))
-            settle(time_if(false));
+            do_due_work(time_if(false));
         else
             here.changes_nothing();
     }
@@ -340,7 +340,7 @@ public:
     bool serve(section_time& t) noexcept override {
         bool const waits = !room().nobody_waits();
         if (waits)
-            settle(time_in(&t));
+            do_due_work(time_in(&t));
         return waits;
     }
     void take_calls(call_list& to) noexcept override { room().take_calls(to); }
@@ -414,7 +414,7 @@ private:
         if (!can_wait() || room().may_need_more(op))
             summon_or([&] { room().withdraw(op); });
         if (room().evict(op, now))
-            settle(now);
+            do_due_work(now);
         return true;
     }
 

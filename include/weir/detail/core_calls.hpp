@@ -70,7 +70,7 @@ bool core<Room, Host>::hand_over(operation& op, operation& by) noexcept {
     if (by.cancelled)
         leave_line(op, now);
     room().expedite_line_of(op, now);
-    settle(now);
+    do_due_work(now);
     if (!is_over(op)) {
         room().replace(op, by);
         return true;
@@ -85,7 +85,7 @@ permit core<Room, Host>::take_up(operation& op, error_code& ec) noexcept {
     visit const here(*this);
     auto const now = time();
     room().expedite_line_of(op, now);
-    settle(now);
+    do_due_work(now);
     ec = errc::no_permit;
     return is_over(op) ? outcome_of(op, ec) : permit();
 }
@@ -95,7 +95,7 @@ permit core<Room, Host>::give_up(operation& op) noexcept {
     visit const here(*this);
     auto const now = time();
     leave_line(op, now);
-    settle(now);
+    do_due_work(now);
     return std::move(op.granted);
 }
 
@@ -117,7 +117,7 @@ void core<Room, Host>::configure(function_ref<void(options_type&)> change)
                       next.take_over(room().policy(), now);
                       std::ranges::swap(next, room().policy());
                       room().reprice();
-                      settle(now);
+                      do_due_work(now);
                   });
 }
 
@@ -166,28 +166,28 @@ template <class Room, class Host>
 void core<Room, Host>::pause_until(time_point end) noexcept {
     visit const here(*this);
     room().pause_until(end);
-    settle(time());
+    do_due_work(time());
 }
 
 template <class Room, class Host>
 void core<Room, Host>::resume() noexcept {
     visit const here(*this);
     room().resume();
-    settle(time());
+    do_due_work(time());
 }
 
 template <class Room, class Host>
 void core<Room, Host>::close() noexcept {
     visit const here(*this);
     room().close();
-    settle(time());
+    do_due_work(time());
 }
 
 template <class Room, class Host>
 void core<Room, Host>::cancel() noexcept {
     visit const here(*this);
     room().cancel_all();
-    settle(time());
+    do_due_work(time());
 }
 
 template <class Room, class Host>
@@ -197,7 +197,7 @@ void core<Room, Host>::cancel(cancel_link& link) noexcept {
         return here.changes_nothing();
     auto const now = time();
     room().cancel(*link.target, now);
-    settle(now);
+    do_due_work(now);
 }
 
 template <class Room, class Host>
@@ -244,7 +244,7 @@ template <class Room, class Host>
 void core<Room, Host>::abandon() noexcept {
     visit const here(*this);
     base::abandon();
-    settle(time());
+    do_due_work(time());
 }
 
 template <class Room, class Host>

@@ -38,7 +38,7 @@ namespace weir::inline v0_2::detail {
 /// | `grants`       | nothing: it takes permits from the policy, and counts them                              |
 ///
 /// An operation that has left is in the outbox with its outcome, until a caller takes it from there and posts it.
-/// `settle` does all work that the other calls leave: the sweep, deadlines, grants, drains, reports. Any thread may
+/// `do_due_work` does all work that the other calls leave: the sweep, deadlines, grants, drains, reports. Any thread may
 /// call it at any time; calling it at the times that `wants` returns is often enough.
 template <class Slots>
 class room : public events<Slots> {

@@ -43,7 +43,7 @@ public:
 
     [[gnu::always_inline]] void lock() noexcept {
         if (auto const found = mutex_.lock(); found.counts()) [[unlikely]]
-            settle(found);
+            take_back_count(found);
     }
     [[gnu::always_inline]] void unlock() noexcept { mutex_.unlock({}); }
     /// Precondition: the room is quiet.
@@ -69,7 +69,7 @@ public:
     void end_hold(counting what) noexcept { mutex_.unlock(held_.after(what)); }
 
 private:
-    [[gnu::noinline, gnu::cold]] void settle(counting_word found) noexcept {
+    [[gnu::noinline, gnu::cold]] void take_back_count(counting_word found) noexcept {
         room_.counted(given_.left() - found.left(), found.taken());
     }
 

@@ -37,17 +37,17 @@ public:
             return false;
         auto const before = seats();
         algorithm_.update(*seen);
-        settle(before, c.now);
+        note_change(before, c.now);
         return true;
     }
     /// Continues from the state of the algorithm, with a new window.
     void take_over(windowed const& before, time_point now) noexcept {
         algorithm_.take_over(before.algorithm_);
-        settle(before.seats(), now);
+        note_change(before.seats(), now);
     }
     void start_with(amount n, time_point now) noexcept {
         algorithm_.start_with(n);
-        settle(n, now);
+        note_change(n, now);
     }
     [[nodiscard]] learned_seats learned() const noexcept { return algorithm_.learned(); }
     void start_from(learned_seats const& before, time_point) noexcept {
@@ -62,7 +62,7 @@ private:
         else
             return {o.window, o.samples, duration(1)};
     }
-    void settle(amount before, time_point now) noexcept {
+    void note_change(amount before, time_point now) noexcept {
         if (seats() != before)
             window_.number_changed(now);
     }

@@ -181,7 +181,7 @@ private:
     [[nodiscard]] drops saved(tree_node node, tick t) const noexcept;
     [[nodiscard]] drops spare(tree_node node, tick t) noexcept;
 
-    void settle_above(tree_node node, tick t) noexcept;
+    void update_sums_above(tree_node node, tick t) noexcept;
 
     // How many permits a node below the lender can take, how many a lender has, and when it is enough.
     [[nodiscard]] amount borrows(tree_node node, tick t) const noexcept;

@@ -57,7 +57,7 @@ std::optional<tree_node> rate_tree::find(tree_node parent, std::string_view name
 bool rate_tree::forget(tree_node key, time_point now) noexcept {
     if (nodes_.keys_of(key) != 0 || !is_unused(key, now))
         return false;
-    settle_above(key, tree_nodes::tick_of(now));
+    update_sums_above(key, tree_nodes::tick_of(now));
     nodes_.remove(key);
     return true;
 }
@@ -91,7 +91,7 @@ bool rate_tree::load(tree_node node, number_reader& from, time_point then) noexc
     auto const most = next(kind.most);
     if (from.failed() || (least == 0 && most == 0))
         return false;
-    settle_above(node, t);
+    update_sums_above(node, t);
     if (kind.least && kind.parent != tree_kind::none) {
         auto const others =
             nodes_.lacks_below(nodes_.parent_of(node), t) - nodes_.lacks_least(node, t);
@@ -106,21 +106,21 @@ void rate_tree::resume(tree_node node, rate_tree const& before, tree_node its,
                        time_point now) noexcept {
     auto const t = tree_nodes::tick_of(now);
     auto const& kind = nodes_.kind(node);
-    settle_above(node, t);
+    update_sums_above(node, t);
     nodes_.set_lacks(node, kind.least ? before.nodes_.lacks_least(its, t) : 0,
                      kind.most ? before.nodes_.lacks_most(its, t) : 0, t);
 }
 
 void rate_tree::reset(tree_node node, time_point now) noexcept {
     auto const t = tree_nodes::tick_of(now);
-    settle_above(node, t);
+    update_sums_above(node, t);
     nodes_.set_lacks(node, 0, 0, t);
 }
 
 // Prepares for a change of a node.
-void rate_tree::settle_above(tree_node node, tick t) noexcept {
+void rate_tree::update_sums_above(tree_node node, tick t) noexcept {
     if (nodes_.kind(node).parent != tree_kind::none)
-        nodes_.settle(nodes_.parent_of(node), t);
+        nodes_.update_sums(nodes_.parent_of(node), t);
 }
 
 // ---- Permits
@@ -135,7 +135,7 @@ drops rate_tree::saved(tree_node node, tick t) const noexcept {
 }
 
 drops rate_tree::spare(tree_node node, tick t) noexcept {
-    nodes_.settle(node, t);
+    nodes_.update_sums(node, t);
     return nodes_.spare(node, t);
 }
 
@@ -222,7 +222,7 @@ time_point rate_tree::ready_at(tree_node leaf, amount n, time_point now) noexcep
         below = std::max(below, ticks_to_borrow(from[level - 1], wanted, t));
         if (n > nodes_.kind(from[level]).own)
             continue;
-        nodes_.settle(from[level], t);
+        nodes_.update_sums(from[level], t);
         wait = std::min(wait, std::max(below, nodes_.ticks_to_spare(from[level], wanted, t)));
     }
     return wait >= at_no_time ? never : later(now, duration(static_cast<duration::rep>(wait)));
@@ -259,7 +259,7 @@ void rate_tree::take_from(std::size_t level, path const& from, drops n, tick t) 
         if (i < level)
             continue;
         if (i + 1 != from.size())
-            nodes_.settle(from[i + 1], t);
+            nodes_.update_sums(from[i + 1], t);
         nodes_.take_least(from[i], n, t);
     }
 }
@@ -276,7 +276,7 @@ bool rate_tree::refund(tree_node leaf, amount n, ticket lent_by, time_point now)
         if (i < lent_by || !kind.least)
             continue;
         if (i + 1 != from.size())
-            nodes_.settle(from[i + 1], t);
+            nodes_.update_sums(from[i + 1], t);
         freed = nodes_.put_back_least(from[i], put_back, t) || freed;
     }
     return freed;

@@ -342,7 +342,7 @@ void rate_tree_turns::refresh(lender& of, tick t) noexcept {
         of.place = by_depth_[of.depth].extract(&of);
     of.next = of.later.empty() ? last_tick : (*of.later.begin())->until;
     if (auto const* const leaf = first(of.top); leaf && !leaf->asks->held) {
-        tree_.nodes_.settle(of.top.node, t);
+        tree_.nodes_.update_sums(of.top.node, t);
         auto const wait =
             tree_.nodes_.ticks_to_spare(of.top.node, tree_.drops_of(leaf->asks->count), t, true);
         of.next = std::min(of.next, tree_nodes::later_by(t, wait));

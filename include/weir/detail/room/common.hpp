@@ -57,7 +57,7 @@ private:
 };
 
 /// The events that concern all lines of a limiter. A limiter by key has too many lines to visit all of them at once: an
-/// event reaches each line before the next event in the line itself, or by `settle`.
+/// event reaches each line before the next event in the line itself, or by `do_due_work`.
 class line_events {
 public:
     /// Grows with each event. A line that was opened later has missed none.

@@ -31,7 +31,7 @@ protected:
     using typename base::place;
 
 public:
-    // Events that concern all waiting operations: `settle` carries them out.
+    // Events that concern all waiting operations: `do_due_work` carries them out.
 
     /// Rejects newcomers from now on.
     void shut_down() noexcept { this->admit_only(admission::waiting); }
@@ -122,7 +122,7 @@ public:
     // Events without a call.
 
     /// Does all work that is due, until `budget` operations were touched.
-    void settle(time_point now, int& budget) noexcept {
+    void do_due_work(time_point now, int& budget) noexcept {
         this->pause().elapse(now);
         if constexpr (base::is_fed) {
             if (slots().elapse(now))
@@ -233,9 +233,9 @@ private:
         if (auto* const l = slots().find(who...).line())
             this->expedite(*l, now);
         int budget = help_budget;
-        settle(now, budget);
+        do_due_work(now, budget);
     }
-    // Returns whether `settle` would change nothing; false if that takes work to find out. Most newcomers find requests
+    // Returns whether `do_due_work` would change nothing; false if that takes work to find out. Most newcomers find requests
     // that wait in order of arrival for a permit that is not there.
     [[nodiscard]] bool is_nothing_due(time_point now) noexcept {
         auto const& l = slots().line();

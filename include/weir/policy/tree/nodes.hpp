@@ -69,7 +69,7 @@ public:
     [[nodiscard]] amount keys_of(tree_node node) const noexcept;
     [[nodiscard]] tree_node parent_of(tree_node node) const noexcept;
 
-    // The buckets of a node. Before a bucket of `least` changes, `settle` of the parent must have been called at `t`.
+    // The buckets of a node. Before a bucket of `least` changes, `update_sums` of the parent must have been called at `t`.
 
     /// Returns how many drops are missing in a bucket, at least 0.
     [[nodiscard]] drops lacks_least(tree_node node, tick t) const noexcept {
@@ -89,15 +89,15 @@ public:
     // The children of a node.
 
     /// Takes the children that are full by `t` out of the sums.
-    void settle(tree_node node, tick t) noexcept;
-    /// Returns how many drops of `least` the node has at `t` beyond what its children have saved. `settle` must have
+    void update_sums(tree_node node, tick t) noexcept;
+    /// Returns how many drops of `least` the node has at `t` beyond what its children have saved. `update_sums` must have
     /// been called at `t`.
     [[nodiscard]] drops spare(tree_node node, tick t) const noexcept;
-    /// Returns how many drops of `least` are missing in all children. `settle` must have been called at `t`.
+    /// Returns how many drops of `least` are missing in all children. `update_sums` must have been called at `t`.
     [[nodiscard]] drops lacks_below(tree_node node, tick t) const noexcept;
     /// Returns how many ticks after `t` `spare` is `n` or more, for an `n` of at most the node's own burst. The result
     /// is exact if at most 64 children become full before that. Otherwise it is too large or, with `early`, too small.
-    /// `settle` must have been called at `t`.
+    /// `update_sums` must have been called at `t`.
     [[nodiscard]] drops ticks_to_spare(tree_node node, drops n, tick t,
                                        bool early = false) const noexcept;
 

@@ -201,7 +201,7 @@ void tree_nodes::set_lacks(tree_node node, drops least, drops most, tick t) noex
 
 // ---- Children
 
-void tree_nodes::settle(tree_node node, tick t) noexcept {
+void tree_nodes::update_sums(tree_node node, tick t) noexcept {
     if (!kind(node).divides)
         return;
     auto& all = around(node);
