@@ -219,7 +219,7 @@ public:
         return !next_swept_ && (!chains_ || chains_->is_swept());
     }
 
-    std::uint64_t epoch =
+    std::uint64_t last_event =
         0;  // the last event for all lines that was applied here: see `line_events`
 
 private:

@@ -144,7 +144,7 @@ public:
             op.detach();
             return true;
         }
-        slots().bind(op, slots().open(s, this->queueing(), this->epoch()));
+        slots().bind(op, slots().open(s, this->queueing(), this->last_event()));
         slots().count(s, false, who...);
         return false;
     }

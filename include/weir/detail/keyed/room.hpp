@@ -48,7 +48,7 @@ public:
             return false;
         if (!own && !s.line())
             return true;
-        auto& l = slots().open(s, this->queueing(), this->epoch());
+        auto& l = slots().open(s, this->queueing(), this->last_event());
         line_change const here(*this, &l, now);
         slots().change_rule(l, std::move(own), now);
         line_events::reprice(l);

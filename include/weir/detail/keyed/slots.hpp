@@ -175,12 +175,12 @@ public:
         auto const key = handle::from(from.key);
         return s || store(s, key.key(), states_.hash_of(key), now);
     }
-    [[nodiscard]] line_type& open(slot& s, queue_options const& queueing, std::uint64_t epoch) {
+    [[nodiscard]] line_type& open(slot& s, queue_options const& queueing, std::uint64_t event) {
         if (s.line_)
             return *s.line_;
         auto* const l = new line_type(
             queueing, s.where_.key(), s.where_.shared(), std::move(s.where_.own_state()));
-        l->epoch = epoch;
+        l->last_event = event;
         this->add(*l);
         s.where_.put(*l);
         s = slot_of(*l);

@@ -107,7 +107,7 @@ public:
         if (!slots().has_place(s, now, who...))
             return false;
         slots().count(s, false, who...);
-        auto& l = slots().open(s, this->queueing(), this->epoch());
+        auto& l = slots().open(s, this->queueing(), this->last_event());
         e.line = &l;
         parts().waits.prepare();
         l.prepare(e, parts().calls);

@@ -61,25 +61,25 @@ private:
 class line_events {
 public:
     /// Grows with each event. A line that was opened later has missed none.
-    [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+    [[nodiscard]] std::uint64_t last_event() const noexcept { return last_event_; }
 
-    void queueing_changes() noexcept { queueing_ = ++epoch_; }
-    void close() noexcept { closed_ = ++epoch_; }
-    void cancel_all() noexcept { cancelled_ = ++epoch_; }
-    void reprice() noexcept { repriced_ = ++epoch_; }
+    void queueing_changes() noexcept { queueing_ = ++last_event_; }
+    void close() noexcept { closed_ = ++last_event_; }
+    void cancel_all() noexcept { cancelled_ = ++last_event_; }
+    void reprice() noexcept { repriced_ = ++last_event_; }
 
-    /// Applies the events to a line that has missed those after `l.epoch`.
+    /// Applies the events to a line that has missed those after `l.last_event`.
     template <class Line>
     void apply(Line& l, common_parts const& parts) const noexcept {
-        if (l.epoch < queueing_)
+        if (l.last_event < queueing_)
             l.configure(parts.queueing);
-        if (l.epoch < closed_) {
+        if (l.last_event < closed_) {
             l.sweep().close();
             l.begin_sweep();
         }
-        if (l.epoch < cancelled_)
+        if (l.last_event < cancelled_)
             cancel_all(l, parts);
-        if (l.epoch < repriced_)
+        if (l.last_event < repriced_)
             reprice(l);
     }
     /// Cancels all requests of one line.
@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    std::uint64_t epoch_ = 0;
+    std::uint64_t last_event_ = 0;
     std::uint64_t queueing_ = 0;  // the last event of each kind
     std::uint64_t closed_ = 0;
     std::uint64_t cancelled_ = 0;

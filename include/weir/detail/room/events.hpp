@@ -134,7 +134,7 @@ public:
             line_change const here(*this, &l, now);
             this->examine(l, now, budget);
         };
-        slots().each_outdated(this->epoch(), budget, [&](line_type& l) {
+        slots().each_outdated(this->last_event(), budget, [&](line_type& l) {
             this->apply_events(l);
             examine_line(l);
         });
@@ -171,8 +171,8 @@ public:
             if (this->pause().is_on(now) && this->waiting() != 0)
                 n.next = std::min(n.next, this->pause().from(now));  // then requests need commands
         }
-        n.due = slots().is_work_due(this->epoch()) || !this->outbox().empty() || n.next <= now ||
-                of_watchers().is_due(this->seen_by_watchers(), now) ||
+        n.due = slots().is_work_due(this->last_event()) || !this->outbox().empty() ||
+                n.next <= now || of_watchers().is_due(this->seen_by_watchers(), now) ||
                 of_drains().is_due(this->is_idle());
         return n;
     }

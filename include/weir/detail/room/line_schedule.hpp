@@ -64,10 +64,10 @@ public:
         static_cast<keyed_operation&>(op).line = &l;
     }
 
-    /// Records that all events up to `epoch` were applied to the line. It is due until `rest`, which may not follow in
+    /// Records that all events up to `event` were applied to the line. It is due until `rest`, which may not follow in
     /// the same call: the events may have made work.
-    void mark_current(Line& l, std::uint64_t epoch) noexcept {
-        l.epoch = epoch;
+    void mark_current(Line& l, std::uint64_t event) noexcept {
+        l.last_event = event;
         static_cast<list_hook<in_lines>&>(l).unlink();
         lines_.push_back(l);
         make_due(l);
@@ -75,8 +75,8 @@ public:
     /// The line has work now, until `rest`.
     void make_due(Line& l) noexcept { schedule(l, time_point::min()); }
     template <class F>
-    void each_outdated(std::uint64_t epoch, int& budget, F f) noexcept {
-        for (; budget > 0 && is_work_due(epoch); --budget)
+    void each_outdated(std::uint64_t event, int& budget, F f) noexcept {
+        for (; budget > 0 && is_work_due(event); --budget)
             f(lines_.front());
     }
     template <class F>
@@ -84,8 +84,8 @@ public:
         for (; budget > 0 && !due_.empty() && due_.begin()->at <= now; --budget)
             f(static_cast<Line&>(*due_.begin()));
     }
-    [[nodiscard]] bool is_work_due(std::uint64_t epoch) const noexcept {
-        return !lines_.empty() && lines_.front().epoch != epoch;
+    [[nodiscard]] bool is_work_due(std::uint64_t event) const noexcept {
+        return !lines_.empty() && lines_.front().last_event != event;
     }
     template <class Next>
     [[nodiscard]] time_point next_at(Next) const noexcept {

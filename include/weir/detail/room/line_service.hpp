@@ -125,12 +125,12 @@ protected:
             apply_events(slots().line());
     }
     void apply_events(line_type& l) noexcept {
-        if (l.epoch == epoch())
+        if (l.last_event == last_event())
             return;
         events_.apply(l, parts());
-        slots().mark_current(l, epoch());
+        slots().mark_current(l, last_event());
     }
-    [[nodiscard]] std::uint64_t epoch() const noexcept { return events_.epoch(); }
+    [[nodiscard]] std::uint64_t last_event() const noexcept { return events_.last_event(); }
 
     // Requests in a line.
 

@@ -27,7 +27,7 @@ namespace weir::inline v0_2::detail {
 /// | `s.slot_of(line)`                   | the slot of a line                                                         |
 /// | `s.line_of(op)`, `s.bind(op, line)` | the line of a waiting operation; `bind` sets it                            |
 /// | `s.has_place(slot, now, who...)`    | store the slot unless it is stored; false if there is no space             |
-/// | `s.open(slot, options, epoch)`      | the line of a stored slot, made if needed. May throw, without an effect    |
+/// | `s.open(slot, options, event)`      | the line of a stored slot, made if needed. May throw, without an effect    |
 /// | `s.rest(line, now, next)`           | after an event: give the line up, or schedule it for `next(line)`          |
 /// | `s.each_outdated`, `s.each_due`     | call `f(line)` for lines with work, until the budget is spent              |
 /// | `s.is_work_due`, `s.next_at`        | whether a line has work without regard to time; when one has work          |
@@ -117,7 +117,7 @@ public:
 
     template <class Next>
     static void rest(line_type&, time_point, Next) noexcept {}
-    static void mark_current(line_type& l, std::uint64_t epoch) noexcept { l.epoch = epoch; }
+    static void mark_current(line_type& l, std::uint64_t event) noexcept { l.last_event = event; }
     template <class F>
     void each_outdated(std::uint64_t, int&, F f) noexcept {
         f(line_);

@@ -174,14 +174,14 @@ public:
     [[nodiscard]] static bool has_place(slot const& s, time_point, permit_origin) noexcept {
         return static_cast<bool>(s);
     }
-    [[nodiscard]] line_type& open(slot& s, queue_options const& queueing, std::uint64_t epoch) {
+    [[nodiscard]] line_type& open(slot& s, queue_options const& queueing, std::uint64_t event) {
         if (auto* const l = s.line())
             return *l;
         auto const at = *s.policy_.at_;
         auto made = std::make_unique<line_type>(queueing, at, s.word_);
         turns_.open(at);
         auto& l = *made.release();
-        l.epoch = epoch;
+        l.last_event = event;
         this->add(l);
         keys_.of(at).line = s.policy_.line_ = &l;
         return l;
