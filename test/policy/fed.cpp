@@ -431,24 +431,24 @@ BOOST_AUTO_TEST_CASE(five_rejections_in_a_row_make_an_outage) {
     s.waiting = {.head = 2, .all = 4};
     for (int i = 1; i != 5; ++i) {
         BOOST_TEST(!s.refuse(1us));
-        BOOST_TEST(!s.p.barred(s.now));
+        BOOST_TEST(!s.p.unavailable_until(s.now));
         BOOST_TEST((s.p.next_command(s.waiting, s.now) == s.now + 1us));
         s.now += 1us;
     }
     BOOST_TEST(s.refuse());
-    BOOST_TEST((s.p.barred(s.now) == s.now + 100ms));
+    BOOST_TEST((s.p.unavailable_until(s.now) == s.now + 100ms));
     BOOST_TEST(!s.p.is_misconfigured());
     BOOST_TEST(!s.question());
     BOOST_TEST(s.p.fed_stats().unavailable);
 
     s.now += 100ms;
-    BOOST_TEST(!s.p.barred(s.now));
+    BOOST_TEST(!s.p.unavailable_until(s.now));
     auto const probe = s.question();
     BOOST_TEST(probe->min == 2);
-    BOOST_TEST(probe->max == 2);     // and nothing for the others
-    BOOST_TEST(!s.p.barred(s.now));  // they may wait for its result
+    BOOST_TEST(probe->max == 2);                // and nothing for the others
+    BOOST_TEST(!s.p.unavailable_until(s.now));  // they may wait for its result
     BOOST_TEST(s.p.failed(probe->number, {}, s.now));
-    BOOST_TEST((s.p.barred(s.now) == s.now + 200ms));
+    BOOST_TEST((s.p.unavailable_until(s.now) == s.now + 200ms));
 
     s.now += 200ms;
     s.grant(*s.question(), 2);
@@ -486,17 +486,17 @@ BOOST_AUTO_TEST_CASE(second_of_silence_makes_an_outage_also_during_a_question) {
         BOOST_TEST_REQUIRE(s.question().has_value());
         s.now += 400ms;
         BOOST_TEST(!s.p.elapse(s.now));
-        BOOST_TEST(!s.p.barred(s.now));
+        BOOST_TEST(!s.p.unavailable_until(s.now));
     }
     BOOST_TEST_REQUIRE(s.question().has_value());
     BOOST_TEST((s.p.next_command(s.waiting, s.now) == start + 1s));
     s.now = start + 1s;
     BOOST_TEST(s.p.elapse(s.now));
     BOOST_TEST(s.p.fed_stats().outages == 1u);
-    BOOST_TEST(!s.p.barred(s.now));  // until the end of the question
+    BOOST_TEST(!s.p.unavailable_until(s.now));  // until the end of the question
     s.now = start + 1200ms;
     BOOST_TEST(s.p.elapse(s.now));
-    BOOST_TEST((s.p.barred(s.now) == s.now + 100ms));
+    BOOST_TEST((s.p.unavailable_until(s.now) == s.now + 100ms));
     BOOST_TEST(s.p.fed_stats().outages == 1u);
 }
 
@@ -521,9 +521,9 @@ BOOST_AUTO_TEST_CASE(late_reply_ends_an_outage_at_once) {
     s.now += 50ms;
     s.p.elapse(s.now);
     s.break_down();
-    BOOST_TEST_REQUIRE(s.p.barred(s.now).has_value());
+    BOOST_TEST_REQUIRE(s.p.unavailable_until(s.now).has_value());
     s.grant(*late, 1);
-    BOOST_TEST(!s.p.barred(s.now));
+    BOOST_TEST(!s.p.unavailable_until(s.now));
     BOOST_TEST(!s.p.fed_stats().unavailable);
     BOOST_TEST(s.p.fed_stats().failing == 0u);
     BOOST_TEST((s.p.fed_stats().mode == weir::shared_mode::store));
@@ -540,7 +540,7 @@ BOOST_AUTO_TEST_CASE(misconfigured_store_rejects_at_once_whatever_the_mode_and_o
         s.waiting = {.head = 1, .all = 1};
         auto const q = s.question();
         BOOST_TEST(s.p.failed(q->number, {.kind = weir::failure_kind::misconfigured}, s.now));
-        BOOST_TEST((s.p.barred(s.now) == s.now + 5s));
+        BOOST_TEST((s.p.unavailable_until(s.now) == s.now + 5s));
         BOOST_TEST(s.p.is_misconfigured());
         BOOST_TEST(!s.p.is_unlimited());
         BOOST_TEST((s.p.ready_at(1, 0, s.now) == weir::unknown));
@@ -583,7 +583,7 @@ BOOST_AUTO_TEST_CASE(fail_open_grants_everything_from_the_outage_to_the_first_re
         BOOST_TEST((s.p.ready_at(1, 0, s.now) == s.now));
         s.p.take(1, s.now);
     }
-    BOOST_TEST(!s.p.barred(s.now));
+    BOOST_TEST(!s.p.unavailable_until(s.now));
     BOOST_TEST(s.p.fed_stats().bypassed_permits == 100);
 
     // It asks again, for one permit, although no request waits.
@@ -788,7 +788,7 @@ BOOST_AUTO_TEST_CASE(fetched_permits_can_be_used_in_an_outage) {
     s.grow();
     s.waiting = {.head = 300, .all = 300};
     s.break_down();
-    BOOST_TEST(s.p.barred(s.now).has_value());
+    BOOST_TEST(s.p.unavailable_until(s.now).has_value());
     BOOST_TEST((s.p.ready_at(100, 0, s.now) == s.now));
     BOOST_TEST((s.p.ready_at(101, 0, s.now) == weir::unknown));
 }

@@ -631,7 +631,7 @@ BOOST_AUTO_TEST_CASE(failed_renewals_are_repeated_and_held_seats_stay_valid) {
     s.now += 3s;
     int tries = 0;
     while (!s.p.is_lost(t, s.now)) {
-        BOOST_TEST(!s.p.barred(s.now));
+        BOOST_TEST(!s.p.unavailable_until(s.now));
         if (auto const q = s.p.pop_command(s.waiting, s.now)) {
             ++tries;
             s.p.failed(q->number, {}, s.now);
@@ -654,9 +654,9 @@ BOOST_AUTO_TEST_CASE(five_rejections_are_an_outage_in_which_all_are_rejected) {
         auto const q = s.question();
         BOOST_TEST(s.p.failed(q.number, {.wait = 1us}, s.now) == (i == 5));
     }
-    BOOST_TEST_REQUIRE(s.p.barred(s.now).has_value());
-    s.now = *s.p.barred(s.now);
-    BOOST_TEST(!s.p.barred(s.now));
+    BOOST_TEST_REQUIRE(s.p.unavailable_until(s.now).has_value());
+    s.now = *s.p.unavailable_until(s.now);
+    BOOST_TEST(!s.p.unavailable_until(s.now));
     s.holds(s.question(), 1);
     BOOST_TEST(!s.p.fed_stats().unavailable);
     s.serve(1);
@@ -669,7 +669,7 @@ BOOST_AUTO_TEST_CASE(stall_below_a_second_rejects_nobody) {
         s.question();
         s.now += 50ms;
         BOOST_TEST(!s.p.elapse(s.now));
-        BOOST_TEST(!s.p.barred(s.now));
+        BOOST_TEST(!s.p.unavailable_until(s.now));
     }
     BOOST_TEST(!s.p.fed_stats().unavailable);
     s.question();
@@ -683,7 +683,7 @@ BOOST_AUTO_TEST_CASE(misconfigured_store_rejects_at_once) {
     s.waiting = {.head = 1, .all = 1};
     auto const q = s.question();
     BOOST_TEST(s.p.failed(q.number, {.kind = weir::failure_kind::misconfigured}, s.now));
-    BOOST_TEST(s.p.barred(s.now).has_value());
+    BOOST_TEST(s.p.unavailable_until(s.now).has_value());
     BOOST_TEST(s.p.is_misconfigured());
     BOOST_TEST(!s.p.fed_stats().unavailable);
 }

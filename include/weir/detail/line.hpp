@@ -219,8 +219,8 @@ public:
         return !next_swept_ && (!chains_ || chains_->is_swept());
     }
 
-    std::uint64_t last_event =
-        0;  // the last event for all lines that was applied here: see `line_events`
+    /// The last event for all lines that was applied here: see `line_events`.
+    std::uint64_t last_event = 0;
 
 private:
     static constexpr bool may_rank = chain_ranking_queue<Queue>;

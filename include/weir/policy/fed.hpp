@@ -94,7 +94,7 @@ public:
     [[nodiscard]] time_point next_command(demand const& d, time_point now) const noexcept;
     [[nodiscard]] std::optional<command_type> pop_command(demand const& d, time_point now) noexcept;
     bool elapse(time_point now) noexcept;
-    [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
+    [[nodiscard]] std::optional<time_point> unavailable_until(time_point now) const noexcept;
     [[nodiscard]] bool is_misconfigured() const noexcept {
         return contact_.mode() == shared_mode::misconfigured;
     }

@@ -107,8 +107,8 @@ public:
         if (s.asked == q.number)
             s.asked = 0;
     }
-    [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept {
-        return contact().barred(now);
+    [[nodiscard]] std::optional<time_point> unavailable_until(time_point now) const noexcept {
+        return contact().unavailable_until(now);
     }
     [[nodiscard]] bool is_misconfigured() const noexcept { return contact().is_misconfigured(); }
     [[nodiscard]] bool is_unlimited() const noexcept {

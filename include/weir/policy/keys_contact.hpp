@@ -44,7 +44,7 @@ public:
         return failing_.load(std::memory_order_relaxed);
     }
     /// Returns until when requests are rejected, if they are.
-    [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept;
+    [[nodiscard]] std::optional<time_point> unavailable_until(time_point now) const noexcept;
     /// Returns whether a question may be asked now.
     [[nodiscard]] bool may_ask(time_point now) const noexcept { return now >= ask_from(); }
     /// Returns when a question may be asked, unless the state changes before.

@@ -307,8 +307,8 @@ struct demand {
 /// - `p.pop_command(d, now)`: returns the next command, if one is due.
 /// - `p.elapse(now)`: applies the changes that time alone made. Returns true if the limiter may have to reject waiting
 ///   requests.
-/// - `p.barred(now)`: returns until when requests are rejected, if they are. It does not apply to a request whose grant
-///   time `ready_at` can compute.
+/// - `p.unavailable_until(now)`: returns until when requests are rejected, if they are. It does not apply to a request
+///   whose grant time `ready_at` can compute.
 /// - `p.is_misconfigured()`: returns whether the error is then `errc::misconfigured`; otherwise it is
 ///   `errc::unavailable`.
 /// - `p.is_unlimited()`: returns whether it grants every request now. Then each grant completes through an executor, so
@@ -324,7 +324,7 @@ concept fed_policy = limiting_policy<P> && requires(P p, P const& c, demand d, t
     { c.next_command(d, now) } noexcept -> std::same_as<time_point>;
     { p.pop_command(d, now) } noexcept -> std::same_as<std::optional<typename P::command_type>>;
     { p.elapse(now) } noexcept -> std::same_as<bool>;
-    { c.barred(now) } noexcept -> std::same_as<std::optional<time_point>>;
+    { c.unavailable_until(now) } noexcept -> std::same_as<std::optional<time_point>>;
     { c.is_misconfigured() } noexcept -> std::same_as<bool>;
     { c.is_unlimited() } noexcept -> std::same_as<bool>;
     { c.must_go_on() } noexcept -> std::same_as<bool>;

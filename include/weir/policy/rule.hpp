@@ -104,7 +104,7 @@ concept savable_rule = limiting_rule<R> &&
 /// - `R::comes_from_store(t)`: returns whether unused permits of ticket `t` are given back, by `r.returned(n, t)`.
 /// - `r.answered(s, q, a, sent, now)`, `r.failed(s, q)`: record the result of a question. `answered` returns false if the
 ///   state does not await it.
-/// - `r.barred(now)`, `r.is_misconfigured()`, `r.is_unlimited()`: as in a `fed_policy`, for all states.
+/// - `r.unavailable_until(now)`, `r.is_misconfigured()`, `r.is_unlimited()`: as in a `fed_policy`, for all states.
 /// - `r.contact()`: returns what all states share, for many threads: `elapse(now)`, `changes()`, and the members of an
 ///   `eventful_policy`.
 // clang-format off
@@ -120,7 +120,7 @@ concept fed_rule = limiting_rule<R> &&
         { r.returned(n, t) } noexcept -> std::same_as<typename R::give_back>;
         { r.answered(s, q, a, now, now) } noexcept -> std::same_as<bool>;
         { r.failed(s, q) } noexcept;
-        { r.barred(now) } noexcept -> std::same_as<std::optional<time_point>>;
+        { r.unavailable_until(now) } noexcept -> std::same_as<std::optional<time_point>>;
         { r.is_misconfigured() } noexcept -> std::same_as<bool>;
         { r.is_unlimited() } noexcept -> std::same_as<bool>;
         { r.contact() } noexcept;

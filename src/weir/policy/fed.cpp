@@ -295,7 +295,7 @@ bool fed::elapse(time_point now) noexcept {
     return contact_.elapse(now) || (is_late && contact_.mode() != shared_mode::store);
 }
 
-std::optional<time_point> fed::barred(time_point now) const noexcept {
+std::optional<time_point> fed::unavailable_until(time_point now) const noexcept {
     bool const is_barred = stats().mode != shared_mode::store && !decides_itself() &&
                            asked_.number == 0 && now < contact_.outage().retry_at();
     return is_barred ? std::optional(contact_.outage().retry_at()) : std::nullopt;

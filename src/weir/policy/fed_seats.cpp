@@ -215,10 +215,10 @@ bool fed_seats::elapse(time_point now) noexcept {
     if (is_late)
         failed(last_.number, {.lost = true}, now);
     bool const has_begun = outage_.elapse(now);
-    return (has_lapsed || is_late || has_begun) && barred(now).has_value();
+    return (has_lapsed || is_late || has_begun) && unavailable_until(now).has_value();
 }
 
-std::optional<time_point> fed_seats::barred(time_point now) const noexcept {
+std::optional<time_point> fed_seats::unavailable_until(time_point now) const noexcept {
     bool const is_barred = outage_.current() != outage::state::none && !asking_ &&
                            now < outage_.retry_at() && fence_ == no_fence;
     return is_barred ? std::optional(outage_.retry_at()) : std::nullopt;
@@ -348,7 +348,7 @@ bool fed_seats::failed(std::uint64_t number, answer const& a, time_point now) no
         if (why != failure_kind::misconfigured)
             return false;
         outage_.misconfigured(a.wait, now);
-        return barred(now).has_value();
+        return unavailable_until(now).has_value();
     }
     asking_ = false;
     ++(lost ? stats_.unknown : why == failure_kind::unsent ? stats_.unsent : stats_.failed);
@@ -358,7 +358,7 @@ bool fed_seats::failed(std::uint64_t number, answer const& a, time_point now) no
         begin_doubt(now);
     stands_ = false;
     outage_.failed(why, a.wait, now);
-    return barred(now).has_value();
+    return unavailable_until(now).has_value();
 }
 
 void fed_seats::begin_doubt(time_point now) noexcept {

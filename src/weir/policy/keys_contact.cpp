@@ -35,7 +35,7 @@ void keys_contact::publish(bool changes) noexcept {
         changes_.fetch_add(1, std::memory_order_release);
 }
 
-std::optional<time_point> keys_contact::barred(time_point now) const noexcept {
+std::optional<time_point> keys_contact::unavailable_until(time_point now) const noexcept {
     auto const m = mode();
     if (m != shared_mode::closed && m != shared_mode::misconfigured)
         return std::nullopt;

@@ -3,7 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/counters.hpp>
 #include <weir/detail/room/pause.hpp>
-#include <weir/detail/room/why_barred.hpp>
+#include <weir/detail/room/why_unavailable.hpp>
 #include <weir/detail/shares_queue.hpp>
 #include <weir/error.hpp>
 #include <weir/permit.hpp>
@@ -134,8 +134,8 @@ protected:
         if constexpr (is_fed) {
             if (ready == unknown) {
                 auto&& policy = s.policy();
-                if (auto const until = policy.barred(now))
-                    return {.rejected = why_barred(policy), .ready = *until};
+                if (auto const until = policy.unavailable_until(now))
+                    return {.rejected = why_unavailable(policy), .ready = *until};
             }
         }
         return {.granted = ready <= now, .ready = ready};

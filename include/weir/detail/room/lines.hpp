@@ -250,7 +250,7 @@ private:
                                         time_point now) const noexcept {
         if constexpr (base::is_fed) {
             if (ec == errc::unavailable || ec == errc::misconfigured)
-                return slots().slot_of(l).policy().barred(now).value_or(unknown);
+                return slots().slot_of(l).policy().unavailable_until(now).value_or(unknown);
         }
         bool const may_return =
             ec == errc::timed_out || ec == errc::shed || ec == errc::deadline_unreachable;

@@ -115,10 +115,10 @@ public:
     [[nodiscard]] ticket merge(ticket a, ticket b, amount n) const noexcept {
         return rule_.merge(state_, a, b, n);
     }
-    [[nodiscard]] std::optional<time_point> barred(time_point now) const noexcept
+    [[nodiscard]] std::optional<time_point> unavailable_until(time_point now) const noexcept
         requires fed_rule<Rule>
     {
-        return rule_.barred(now);
+        return rule_.unavailable_until(now);
     }
     [[nodiscard]] bool is_misconfigured() const noexcept
         requires fed_rule<Rule>

@@ -3,7 +3,7 @@
 #include <weir/amount.hpp>
 #include <weir/detail/operation.hpp>
 #include <weir/detail/room/pause.hpp>
-#include <weir/detail/room/why_barred.hpp>
+#include <weir/detail/room/why_unavailable.hpp>
 #include <weir/error.hpp>
 #include <weir/policy/policy.hpp>
 #include <weir/time.hpp>
@@ -110,9 +110,9 @@ private:
                                             pause const& p, amount ahead, time_point now) noexcept {
         bool const fits = op.count <= policy.capacity();
         auto const ready = fits ? p.ready_at(policy, op.count, ahead, now) : unknown;
-        if constexpr (barring<Policy>) {
-            if (ready == unknown && policy.barred(now))
-                return why_barred(policy);
+        if constexpr (may_be_unavailable<Policy>) {
+            if (ready == unknown && policy.unavailable_until(now))
+                return why_unavailable(policy);
         }
         if (!fits)
             return errc::exceeds_capacity;

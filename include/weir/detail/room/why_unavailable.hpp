@@ -7,11 +7,11 @@ namespace weir::inline v0_2::detail {
 
 /// A policy that may reject all requests, because its permits come from elsewhere.
 template <class P>
-concept barring = requires(P const& p, time_point now) { p.barred(now); };
+concept may_be_unavailable = requires(P const& p, time_point now) { p.unavailable_until(now); };
 
-/// Returns the error of requests that `p.barred` rejects.
-template <barring P>
-[[nodiscard]] errc why_barred(P const& p) noexcept {
+/// Returns the error of requests that `p.unavailable_until` rejects.
+template <may_be_unavailable P>
+[[nodiscard]] errc why_unavailable(P const& p) noexcept {
     return p.is_misconfigured() ? errc::misconfigured : errc::unavailable;
 }
 
