@@ -319,7 +319,7 @@ public:
         static_cast<void>(checked_handle());
         auto const supplier = supplier_;  // the destructor of an object may destroy the pool
         supplier->trim();
-        supplier->look();  // there may be fewer than `min`
+        supplier->summon();  // there may be fewer than `min`
     }
 
     /// Rejects all new requests with `errc::closed`. Waiting requests are still served, and the pool creates objects

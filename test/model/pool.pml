@@ -132,7 +132,7 @@ inline give_up() {
 }
 
 /* jobs::wake */
-inline look() {
+inline summon() {
 	JOBS
 		if
 #ifdef post_whenever_asked      /* although a step is posted: steps without bound */
@@ -165,7 +165,7 @@ inline free_number(j) {
 	fi
 }
 
-/* registration's destructor without its look. */
+/* registration's destructor without its summons. */
 inline end_job(j) {
 	JOBS
 #ifndef keep_the_retry          /* the job that retries ends, and no other may retry */
@@ -193,7 +193,7 @@ inline destroy_idle() {
 
 proctype caller(byte i) {
 	byte x;
-	bool waits, looks;
+	bool waits, summons;
 	CORE
 		if
 		:: admits_ != ADMITS_ALL -> PUT(i, over)
@@ -204,17 +204,17 @@ proctype caller(byte i) {
 	if
 	:: waits ->
 		/* caller_waits; needs_supplier reads an atomic number. */
-		atomic { looks = OBJECTS < MAX };
-		if :: looks -> look() :: else fi;
+		atomic { summons = OBJECTS < MAX };
+		if :: summons -> summon() :: else fi;
 		IN(i, over);
 #ifndef leave_unnoticed
 		/* caller_left */
-		atomic { looks = is_backing_off != 0 };
-		if :: looks -> look() :: else fi
+		atomic { summons = is_backing_off != 0 };
+		if :: summons -> summon() :: else fi
 #endif
 	:: else
 	fi;
-	looks = 0;
+	summons = 0;
 	waits = 0;
 	if
 	:: IN(i, served) ->
@@ -222,19 +222,19 @@ proctype caller(byte i) {
 		:: kept++
 		:: CORE                         /* it returns the object */
 				in_use--;
-				if :: closed -> leaving++; looks = 1 :: else -> idle++; serve() fi;
+				if :: closed -> leaving++; summons = 1 :: else -> idle++; serve() fi;
 			DROP;
 			if
-			:: looks -> CORE leaving--; DROP; look()        /* object_gone */
+			:: summons -> CORE leaving--; DROP; summon()        /* object_gone */
 			:: else
 			fi
 #ifdef DISCARD
-		:: CORE in_use--; DROP; look()
+		:: CORE in_use--; DROP; summon()
 #endif
 		fi
 	:: else
 	fi;
-	looks = 0;
+	summons = 0;
 	finished++
 }
 
@@ -424,15 +424,15 @@ end_make:	if
 		fi;
 
 over_:		seen = 0; goes_on = 0;
-#ifdef return_the_place_late    /* after the look, which finds no place, or too many jobs for the requests */
+#ifdef return_the_place_late    /* after the summons, which finds no place, or too many jobs for the requests */
 		end_job(j);
-		look();
+		summon();
 		if :: has_place -> give_up() :: else fi;
 #else
 		if :: has_place -> give_up() :: else fi;
 		end_job(j);
 #ifndef end_unnoticed
-		look();
+		summon();
 #endif
 #endif
 		has_place = 0;
@@ -489,7 +489,7 @@ active proctype context() {
 	do
 	:: y < J ->
 		if
-		:: IN(y, running) -> give_up(); end_job(y); look()
+		:: IN(y, running) -> give_up(); end_job(y); summon()
 		:: !IN(y, running) && IN(y, sent) && !IN(y, taken) -> give_up(); CUT(y, sent); end_job(y)
 		:: else -> atomic { CUT(y, used); CUT(y, sent); CUT(y, taken) }
 		fi;
@@ -504,7 +504,7 @@ active proctype check() {
 	byte x;
 	timeout;
 #if THROWS > 0
-	if :: throws < THROWS -> throws = 0; look(); timeout :: else fi;        /* any later event */
+	if :: throws < THROWS -> throws = 0; summon(); timeout :: else fi;        /* any later event */
 #endif
 	assert(finished == N - len(line));
 	assert(len(line) == 0 || in_use == MAX);                /* else an object could be made */

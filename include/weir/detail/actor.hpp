@@ -190,7 +190,7 @@ protected:
     };
 
     /// Holds the lock for a call without consequences for other requests.
-    [[nodiscard]] auto look() const noexcept { return std::lock_guard(mutex_); }
+    [[nodiscard]] auto locked() const noexcept { return std::lock_guard(mutex_); }
 
     // A section of several actors, whose locks are held together.
 

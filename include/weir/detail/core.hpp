@@ -34,9 +34,9 @@ class core final : public chain_core, public actor<Room, Host> {
     using base = actor<Room, Host>;
     using visit = typename base::visit;
     using base::can_wait;
-    using base::look;
-    using base::room;
     using base::do_due_work;
+    using base::locked;
+    using base::room;
     using base::time;
     using base::time_if;
 
@@ -233,7 +233,7 @@ public:
     /// Returns the result of `f(room, now)`.
     template <class F>
     [[nodiscard]] auto ask(F f) const {
-        auto const here = look();
+        auto const here = locked();
         return f(room(), time());
     }
 
@@ -277,18 +277,18 @@ public:
     }
 
     void split(permit_origin from) noexcept override {
-        auto const here = look();
+        auto const here = locked();
         room().split(from);
     }
 
     ticket merge(permit_origin into, permit_origin from, amount n) noexcept override {
-        auto const here = look();
+        auto const here = locked();
         return room().merge(into, from, n);
     }
 
     ticket report(permit_origin from, outcome o) noexcept override {
         if constexpr (requires { room().report(from, o); }) {
-            auto const here = look();
+            auto const here = locked();
             return room().report(from, o);
         } else {
             return from.ticket;
@@ -296,18 +296,18 @@ public:
     }
 
     [[nodiscard]] amount remaining(permit_origin from) const noexcept override {
-        auto const here = look();
+        auto const here = locked();
         return room().remaining(from, time_if(room().needs_time_to_tell()));
     }
 
     [[nodiscard]] duration reset_after(permit_origin from) const noexcept override {
-        auto const here = look();
+        auto const here = locked();
         return room().reset_after(from, time_if(room().needs_time_to_tell()));
     }
 
     [[nodiscard]] bool is_lost(permit_origin from) const noexcept override {
         if constexpr (requires { room().is_lost(from, time()); }) {
-            auto const here = look();
+            auto const here = locked();
             return room().is_lost(from, time());
         } else {
             return permit_issuer::is_lost(from);

@@ -104,7 +104,7 @@ void core<Room, Host>::configure(function_ref<void(options_type&)> change)
     requires(Room::slots_type::is_one)
 {
     using policy = typename Room::policy_type;
-    changes_.make([this] { return look(); }, [this] { return room().policy().options(); },
+    changes_.make([this] { return locked(); }, [this] { return room().policy().options(); },
                   [&](options_type wanted) {
                       change(wanted);
                       policy next(wanted);  // allocates, and takes over the old memory
@@ -125,7 +125,7 @@ template <class Room, class Host>
 typename core<Room, Host>::options_type core<Room, Host>::options() const
     requires(Room::slots_type::is_one)
 {
-    auto const here = look();
+    auto const here = locked();
     return room().policy().options();
 }
 
@@ -133,7 +133,7 @@ template <class Room, class Host>
 void core<Room, Host>::configure_queue(function_ref<void(queue_options&)> change)
     requires(Room::slots_type::is_one)
 {
-    changes_.make([this] { return look(); }, [this] { return room().queueing(); },
+    changes_.make([this] { return locked(); }, [this] { return room().queueing(); },
                   [&](queue_options wanted) {
                       auto const before = wanted;
                       change(wanted);
@@ -146,13 +146,13 @@ void core<Room, Host>::configure_queue(function_ref<void(queue_options&)> change
 
 template <class Room, class Host>
 queue_options core<Room, Host>::queueing() const {
-    auto const here = look();
+    auto const here = locked();
     return room().queueing();
 }
 
 template <class Room, class Host>
 void core<Room, Host>::observe(std::shared_ptr<observer const> who) noexcept {
-    auto const here = look();
+    auto const here = locked();
     this->swap_observer(who);  // the parameter is destroyed after the lock is released
 }
 
@@ -202,39 +202,39 @@ void core<Room, Host>::cancel(cancel_link& link) noexcept {
 
 template <class Room, class Host>
 void core<Room, Host>::connect(cancel_link& link, operation& op) noexcept {
-    auto const here = look();
+    auto const here = locked();
     link.target = &op;
     op.canceller = &link;
 }
 
 template <class Room, class Host>
 void core<Room, Host>::disconnect(cancel_link& link) noexcept {
-    auto const here = look();
+    auto const here = locked();
     if (link.target)
         link.target->canceller = nullptr;
 }
 
 template <class Room, class Host>
 void core<Room, Host>::disconnect(operation& op) noexcept {
-    auto const here = look();
+    auto const here = locked();
     op.detach();
 }
 
 template <class Room, class Host>
 limiter_stats core<Room, Host>::stats() const {
-    auto const here = look();
+    auto const here = locked();
     return room().stats(time());
 }
 
 template <class Room, class Host>
 weir::snapshot<limiter_stats> core<Room, Host>::snapshot() const {
-    auto const here = look();
+    auto const here = locked();
     return {room().stats(time()), room().waits()};
 }
 
 template <class Room, class Host>
 typename core<Room, Host>::share_list core<Room, Host>::shares() const {
-    auto const here = look();
+    auto const here = locked();
     share_list all;
     room().each_share([&](share_stats const& one) { all.push_back(one); });
     return all;

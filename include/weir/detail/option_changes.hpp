@@ -8,15 +8,15 @@ namespace weir::inline v0_2::detail {
 /// the lock is taken again, the change starts again. The class counts the changes.
 class option_changes {
 public:
-    /// `look()` and `visit()` return objects that hold the lock. Under the first, `read()` returns the options in
+    /// `lock()` and `visit()` return objects that hold the lock. Under the first, `read()` returns the options in
     /// force. Without a lock, `prepare` converts them to the argument of `put`, which is called under the second. If
     /// any of them throws, nothing is counted.
-    template <class Look, class Read, class Prepare, class Visit, class Put>
-    void make(Look look, Read read, Prepare prepare, Visit visit, Put put) {
+    template <class Lock, class Read, class Prepare, class Visit, class Put>
+    void make(Lock lock, Read read, Prepare prepare, Visit visit, Put put) {
         for (;;) {
             std::uint64_t seen = 0;
             auto next = prepare([&] {
-                auto const here = look();
+                auto const here = lock();
                 seen = made_;
                 return read();
             }());

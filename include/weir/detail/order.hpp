@@ -94,11 +94,11 @@ public:
         ends_ = later(now, interval_);
     }
     void grant(duration waited, time_point now) noexcept {
-        look(now);
+        update(now);
         shortest_ = std::min(shortest_, waited);
     }
     [[nodiscard]] bool gives_up(time_point since, time_point now) noexcept {
-        look(now);
+        update(now);
         return is_overloaded_ && now >= gives_up_at(since);
     }
     [[nodiscard]] time_point next_event(time_point since, time_point) const noexcept {
@@ -109,7 +109,7 @@ private:
     static constexpr auto nobody = duration::max();
 
     // Ends each interval that is over.
-    void look(time_point now) noexcept {
+    void update(time_point now) noexcept {
         if (now < ends_)
             return;
         auto const later_ones = (now - ends_) / interval_;  // intervals without a grant

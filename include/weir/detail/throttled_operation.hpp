@@ -103,10 +103,10 @@ public:
             case step::pay:
                 if (!pays())
                     return;
-                step_ = step::look;
+                step_ = step::ask;
                 [[fallthrough]];
-            case step::look:
-                if (!looks())
+            case step::ask:
+                if (!asks())
                     return;
                 step_ = step::take;
                 [[fallthrough]];
@@ -158,7 +158,7 @@ public:
     Handler handler;
 
 private:
-    enum class step : std::uint8_t { pay, look, take };
+    enum class step : std::uint8_t { pay, ask, take };
 
     void go_on(error_code ec) {
         if (!ec && state_ && state_->cancelled() != boost::asio::cancellation_type::none)
@@ -182,7 +182,7 @@ private:
         return true;
     }
 
-    [[nodiscard]] bool looks() {
+    [[nodiscard]] bool asks() {
         if (!half_->is_limited())
             return true;
         turn_ = half_->most();

@@ -66,8 +66,8 @@ namespace policy {
 class stock_supplier {
 public:
     /// Checks whether there is work, after a change that may need it. Called from any thread, under no lock.
-    virtual void look() noexcept = 0;
-    /// Records that an object that the stock did not take back was destroyed. Called like `look`.
+    virtual void summon() noexcept = 0;
+    /// Records that an object that the stock did not take back was destroyed. Called like `summon`.
     virtual void object_gone() noexcept = 0;
 
 protected:
@@ -227,7 +227,7 @@ public:
     [[nodiscard]] bool reserve() noexcept;
     /// Computes when the next idle object will be too old, or idle for too long.
     void plan_trim() noexcept;
-    /// Notes whether there are fewer than `min` objects; if so, the supplier looks when an object is returned.
+    /// Notes whether there are fewer than `min` objects; if so, each return of an object summons the supplier.
     void note_shortage(bool shut_down) noexcept;
 
     // For objects that were taken out.
@@ -296,7 +296,7 @@ struct stock::inventory {
 
     void set(options_type const& options) noexcept;
 
-    /// Returns whether the supplier has to look when a request waits: it must create, check or trim objects.
+    /// Returns whether a waiting request must summon the supplier, to create, check or trim objects.
     [[nodiscard]] bool needs_supplier() const noexcept {
         return grows_stale.load(std::memory_order_relaxed) ||
                objects.load(std::memory_order_relaxed) < max.load(std::memory_order_relaxed);

@@ -58,7 +58,7 @@ void stock::item_return::end() noexcept {
     bool const refused = refused_ != nullptr;
     refused_.reset();
     if (supplier_)
-        refused ? supplier_->object_gone() : supplier_->look();
+        refused ? supplier_->object_gone() : supplier_->summon();
 }
 
 stock::stock(options_type const& options)

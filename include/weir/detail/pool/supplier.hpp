@@ -47,7 +47,7 @@ protected:
 /// The actor of a pool beside its limiter: it starts the making of objects for waiting requests, checks idle objects,
 /// and destroys objects that are too old.
 ///
-/// The supplier is level-triggered. Each change is followed by a call of `look()`, on any thread, which posts a step
+/// The supplier is level-triggered. Each change is followed by a call of `summon()`, on any thread, which posts a step
 /// message by the protocol of `wakeup`. The step compares the waiting requests with the objects. It sees each change
 /// that was made before it arrived, and each later change posts another step. Several steps may run at a time, since
 /// each decision and its effect on the stock are one section of the core.
@@ -96,10 +96,10 @@ public:
         std::weak_ptr<stock_supplier> const self = this->shared_from_this();
         change_stock(*core_, [&](stock& s) { inventory_ = &s.supplied_by(self); });
         if (options().min != 0)
-            look();
+            summon();
     }
 
-    void look() noexcept override {
+    void summon() noexcept override {
         jobs_.wake([this](Executor const& ex) {
             never_blocking(ex).execute(message(this->shared_from_this()));
         });
@@ -107,7 +107,7 @@ public:
 
     void object_gone() noexcept override {
         change_stock(*core_, [](stock& s) { s.gone(); });
-        look();
+        summon();
     }
 
     [[nodiscard]] shared_failure failure() const noexcept override { return jobs_.failure(); }
@@ -115,12 +115,12 @@ public:
     /// Records that a request waits from now on.
     void caller_waits() noexcept {
         if (inventory_->needs_supplier())
-            look();
+            summon();
     }
 
     void caller_left() noexcept override {
         if (jobs_.is_any_backing_off())
-            look();
+            summon();
     }
 
     /// Destroys idle objects that are above `max`, too old or have been idle for too long.
@@ -175,7 +175,7 @@ private:
                 return;
             // Otherwise the job could not be started, and an immediate retry is useless.
             if (owner_->jobs_.end(*job_))
-                owner_->look();
+                owner_->summon();
         }
 
         /// Registers the job. Call it on the job's strand, so that the job is not cancelled while Asio is still
@@ -197,7 +197,7 @@ private:
 
     /// The registration and the place of a job's coroutine. They are in one object, since compilers disagree on
     /// the order in which the parameters of a coroutine are destroyed: the place must be returned before the next
-    /// call of `look()`.
+    /// call of `summon()`.
     class assignment {
     public:
         assignment(registration&& r, place&& p) noexcept
@@ -290,7 +290,7 @@ private:
             });
             return true;
         } catch (...) {
-            // Out of memory, or an exception of the executor: the next `look()` retries.
+            // Out of memory, or an exception of the executor: the next `summon()` retries.
             auto const back = sent ? sent->take() : std::nullopt;
             return false;
         }
@@ -301,7 +301,7 @@ private:
             auto token = boost::asio::bind_cancellation_slot(j->signal.slot(), job_end(j));
             boost::asio::co_spawn(j->strand, supply(std::move(given), ex), std::move(token));
         } catch (...) {
-            // Out of memory: the next `look()` retries.
+            // Out of memory: the next `summon()` retries.
         }
     }
 
@@ -329,7 +329,7 @@ private:
                 co_return;
             piece.is_broken();
             // Another idle object may be healthy, and a check takes less time than making this one.
-            self.look();
+            self.summon();
             co_await boost::asio::this_coro::reset_cancellation_state(
                 boost::asio::enable_terminal_cancellation());
             if (!entry.claims_attempt())
