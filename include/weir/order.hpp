@@ -3,9 +3,9 @@
 #include <weir/detail/any_queue.hpp>
 #include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/fair_queue.hpp>
-#include <weir/detail/order.hpp>
 #include <weir/detail/priority_queue.hpp>
 #include <weir/detail/shares_queue.hpp>
+#include <weir/detail/time_orders.hpp>
 
 /// The orders of `queue_order` as types: the last parameter of `basic_limiter` and `basic_keyed`. With such a type the
 /// options of the queue need not name the order, and must not name another one. With `any`, the default, the options

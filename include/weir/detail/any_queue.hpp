@@ -4,8 +4,8 @@
 #include <weir/detail/arrival_queue.hpp>
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/operation.hpp>
-#include <weir/detail/order.hpp>
 #include <weir/detail/shares_queue.hpp>
+#include <weir/detail/time_orders.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 

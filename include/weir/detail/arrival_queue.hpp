@@ -1,7 +1,7 @@
 #pragma once
 
 #include <weir/detail/operation.hpp>
-#include <weir/detail/order.hpp>
+#include <weir/detail/time_orders.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 

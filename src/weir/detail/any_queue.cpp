@@ -4,9 +4,9 @@
 #include <weir/detail/chain/operation.hpp>
 #include <weir/detail/fair_queue.hpp>
 #include <weir/detail/operation.hpp>
-#include <weir/detail/order.hpp>
 #include <weir/detail/priority_queue.hpp>
 #include <weir/detail/shares_queue.hpp>
+#include <weir/detail/time_orders.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 

@@ -116,7 +116,7 @@ void client::serve(std::function<void()> const& event) noexcept {
 
 void client::complete(commands& ended) const noexcept {
     while (!ended.empty()) {
-        auto& one = static_cast<order&>(*ended.front());
+        auto& one = static_cast<script_command&>(*ended.front());
         if (one.said.error && one.nodes->redirect(ended, *this))
             continue;
         try {
@@ -153,7 +153,7 @@ void client::advance(time_point now) {
         receive(now);
         look_at_connection(now);
         if (!connection_ || connection_->state() != connection::phase::closed)
-            drop_late(now);  // otherwise its orders first learn why it was closed
+            drop_late(now);  // otherwise its commands first learn why it was closed
         serve_waiting(now);
     } while (connection_ && (!connection_->outcomes().empty() ||
                              connection_->state() == connection::phase::closed));
@@ -173,7 +173,7 @@ void client::receive(time_point now) {
             outcomes.erase(first);
             continue;
         }
-        auto& one = static_cast<order&>(**first);
+        auto& one = static_cast<script_command&>(**first);
         auto& said = one.said;
         answers_ = answers_ || one.is_answer;
         // Another server may serve it.
@@ -230,8 +230,9 @@ void client::run_out_of_memory() noexcept {
 void client::drop_late(time_point now) {
     // A check waits until each server was tried.
     bool const may_wait = is_in_a_round();
-    complete_waiting([&](order const& one) { return one.until <= now && (one.what || !may_wait); },
-                     {.error = asio::error::timed_out, .kind = failure_kind::unsent});
+    complete_waiting(
+        [&](script_command const& one) { return one.until <= now && (one.what || !may_wait); },
+        {.error = asio::error::timed_out, .kind = failure_kind::unsent});
 }
 
 void client::serve_waiting(time_point now) {
@@ -261,12 +262,12 @@ void client::serve_waiting(time_point now) {
 // Any reply counts: a question with a short timeout may have been sent after one with a long timeout.
 bool client::owes_late(time_point now) const noexcept {
     return std::ranges::any_of(connection_->sent(), [now](auto const& one) {
-        return now >= static_cast<order const&>(*one).until;
+        return now >= static_cast<script_command const&>(*one).until;
     });
 }
 
 void client::send(commands::iterator which, time_point now) {
-    auto& one = static_cast<order&>(**which);
+    auto& one = static_cast<script_command&>(**which);
     one.since = now;
     if (!one.what) {
         words_ = {"EVAL", check_text()};
@@ -299,13 +300,13 @@ time_point client::patience_ends() const noexcept {
     auto const& sent = connection_->sent();
     if (sent.empty())
         return never;
-    return later(static_cast<order const&>(*sent.front()).since, options_.silent_for);
+    return later(static_cast<script_command const&>(*sent.front()).since, options_.silent_for);
 }
 
 time_point client::next_look() const noexcept {
     auto at = connection_ ? patience_ends() : never;
     for (auto const& one : waiting_)
-        at = std::min(at, static_cast<order const&>(*one).until);
+        at = std::min(at, static_cast<script_command const&>(*one).until);
     if (!connection_ && !waiting_.empty())
         at = std::min(at, backoff_.retry_at());
     return at;

@@ -8,8 +8,8 @@
 
 #include "alarm.hpp"
 #include "connection.hpp"
-#include "order.hpp"
 #include "replies.hpp"
+#include "script_command.hpp"
 #include "scripts.hpp"
 #include "servers.hpp"
 
@@ -30,9 +30,9 @@ namespace weir::inline v0_2::redis::detail {
 
 /// The commands of a store to its server, and the connection.
 ///
-/// Any thread adds an order, and posts a message to the executor unless one is posted already. `advance` then makes all
-/// decisions: which orders are too late, whether to connect, what to send, when to look again. So all orders that are
-/// added before the message runs are sent in one write.
+/// Any thread adds a command, and posts a message to the executor unless one is posted already. `advance` then makes
+/// all decisions: which commands are too late, whether to connect, what to send, when to look again. So all commands
+/// that are added before the message runs are sent in one write.
 ///
 /// Results are delivered in portions. After each portion a message is posted, behind the messages that the handlers
 /// have posted. It sends the handlers' new questions while the rest is delivered. Only if there are no new questions is
@@ -40,17 +40,17 @@ namespace weir::inline v0_2::redis::detail {
 ///
 /// Invariants:
 /// - One lock guards everything. Asio is called under it, but no handler is called or destroyed under it.
-/// - If memory is exhausted, all waiting orders get an error, and the connection is closed: that needs no memory.
+/// - If memory is exhausted, all waiting commands get an error, and the connection is closed: that needs no memory.
 /// - No command is sent after its timeout, or while a reply of the server is overdue by its own timeout: a server that
 ///   was stopped never finds a backlog of outdated questions.
 /// - A sent command waits for its reply while the connection lives: permits of a late reply can be given back.
-/// - An order is sent again only if the server reported that it was not carried out.
-/// - An attempt to connect succeeds when an order gets a reply, other than from a replica: so there is a pause before
+/// - A command is sent again only if the server reported that it was not carried out.
+/// - An attempt to connect succeeds when a command gets a reply, other than from a replica: so there is a pause before
 ///   the next connection to a server that accepts connections and then closes them.
-/// - After a failed attempt the next server is tried immediately; after one at each server there is a pause. Orders wait
-///   for the end of such a round, also orders that a replica has rejected.
+/// - After a failed attempt the next server is tried immediately; after one at each server there is a pause. Commands
+///   wait for the end of such a round, also commands that a replica has rejected.
 /// - With Sentinels, an attempt asks one of them for the primary, and connects to that within the same time limit. Only
-///   a server that calls itself a primary gets an order, unless the user may not ask it.
+///   a server that calls itself a primary gets a command, unless the user may not ask it.
 class client final
     : public weir::detail::context_user,
       public connection_owner,
@@ -62,7 +62,7 @@ public:
     /// Must be called once, before all other members.
     void begin();
 
-    /// Adds the one order of a list, and takes it from there. If it throws `std::bad_alloc`, nothing has changed.
+    /// Adds the one command of a list, and takes it from there. If it throws `std::bad_alloc`, nothing has changed.
     void add(commands& one);
     /// Returns a client for a node, with the options and the executor of this one; null: the context has ended.
     [[nodiscard]] std::shared_ptr<client> make_client(address const& to,
@@ -116,7 +116,7 @@ private:
     static constexpr std::size_t portion = 8;  // of results that are delivered at a time
     bool called_ = false;                      // a message is posted
 
-    // Orders to send, and orders with a result.
+    // Commands to send, and commands with a result.
     commands waiting_;
     commands due_;
 
@@ -126,7 +126,7 @@ private:
     stage stage_ = stage::connecting;
     time_point connect_until_{};
     std::size_t greetings_ = 0;  // without a reply
-    bool answers_ = false;       // it has replied to an order
+    bool answers_ = false;       // it has replied to a command
     bool retired_ = false;       // nothing more is sent on it
     bool has_ended_ = false;     // a connection, and `nodes_` does not know it yet
     std::array<std::string, script_count> loaded_;  // the digests; empty: loading is not permitted
@@ -141,7 +141,7 @@ template <class Predicate>
 void client::complete_waiting(Predicate which, reply const& said) {
     for (auto i = waiting_.begin(); i != waiting_.end();) {
         auto const one = i++;
-        if (which(static_cast<order const&>(**one))) {
+        if (which(static_cast<script_command const&>(**one))) {
             (*one)->said = said;
             due_.splice(due_.end(), waiting_, one);
         }

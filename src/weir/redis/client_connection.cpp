@@ -29,21 +29,21 @@ std::uint16_t port_of(std::string_view text) noexcept {
 
 }  // namespace
 
-// Connects. During a pause it completes the orders that cannot wait for the next attempt, with the error of the last
+// Connects. During a pause it completes the commands that cannot wait for the next attempt, with the error of the last
 // one.
 void client::connect(time_point now) {
     if (now < backoff_.retry_at()) {
         auto said = failed_attempt(now);
         if (said.kind != failure_kind::misconfigured)
             said.kind = failure_kind::unsent;
-        complete_waiting([this](order const& one) { return one.until <= backoff_.retry_at(); },
-                         said);
+        complete_waiting(
+            [this](script_command const& one) { return one.until <= backoff_.retry_at(); }, said);
         return;
     }
     connect_until_ = later(now, options_.connect_timeout);
     // So a check reports the error of this attempt, and not that its own time is over.
     for (auto const& one : waiting_) {
-        auto& check = static_cast<order&>(*one);
+        auto& check = static_cast<script_command&>(*one);
         if (!check.what)
             check.until = std::max(check.until, connect_until_);
     }
@@ -81,7 +81,7 @@ void client::look_at_connection(time_point now) {
         else if (connection_->error() == asio::error::timed_out)
             servers_->move_on();
         if (stage_ != stage::ready && !is_in_a_round())
-            complete_waiting([](order const&) { return true; }, failed_attempt(now));
+            complete_waiting([](script_command const&) { return true; }, failed_attempt(now));
         connection_.reset();
     } else if (state == connection::phase::open && stage_ == stage::connecting) {
         greet();
@@ -181,7 +181,7 @@ duration client::pause_left(time_point now) const noexcept {
     return std::max(backoff_.retry_at(), now) - now;
 }
 
-// Returns the error of the last attempt, for orders that waited for it.
+// Returns the error of the last attempt, for commands that waited for it.
 reply client::failed_attempt(time_point now) const {
     auto said = failure_;
     said.again_in = pause_left(now);

@@ -37,17 +37,17 @@ void cluster::begin() {
 }
 
 void cluster::run(script what, std::string const& name, std::vector<std::string> arguments,
-                  duration timeout, order::handler h) {
+                  duration timeout, script_command::handler h) {
     send(what, key_of(what, name), std::move(arguments), timeout, std::move(h));
 }
 
-void cluster::check(std::string const& name, order::handler h) {
+void cluster::check(std::string const& name, script_command::handler h) {
     send({}, key_of(script::take, name), {}, connect_timeout_, std::move(h));
 }
 
 void cluster::send(std::optional<script> what, std::string key, std::vector<std::string> arguments,
-                   duration timeout, order::handler h) {
-    auto made = std::make_unique<order>();
+                   duration timeout, script_command::handler h) {
+    auto made = std::make_unique<script_command>();
     made->what = what;
     made->key = std::move(key);
     made->arguments = std::move(arguments);
@@ -66,7 +66,7 @@ void cluster::send(std::optional<script> what, std::string key, std::vector<std:
 }
 
 bool cluster::redirect(commands& ended, client const& by) {
-    auto& one = static_cast<order&>(*ended.front());
+    auto& one = static_cast<script_command&>(*ended.front());
     try {
         auto const to = next_for(one, by);
         if (!to)
@@ -92,8 +92,8 @@ bool cluster::redirect(commands& ended, client const& by) {
     return true;
 }
 
-// Returns the client that the order goes to next; null: none.
-std::shared_ptr<client> cluster::next_for(order& one, client const& by) {
+// Returns the client that the command goes to next; null: none.
+std::shared_ptr<client> cluster::next_for(script_command& one, client const& by) {
     if (one.elsewhere) {
         auto to = client_at(*one.elsewhere, one.key, !one.asks);
         return one.redirections == most_redirections ? nullptr : to;

@@ -5,7 +5,7 @@
 
 #include "address.hpp"
 #include "client.hpp"
-#include "order.hpp"
+#include "script_command.hpp"
 #include "scripts.hpp"
 #include "servers.hpp"
 
@@ -33,12 +33,12 @@ namespace weir::inline v0_2::redis::detail {
 /// remembered. `ASK` names the node for one question only, while a slot moves. A slot whose node is unknown has the
 /// client of the URL, whose server redirects the question if it is not the right one.
 ///
-/// An order is redirected at most five times. When the connection to a node ends, or the node has left the cluster, its
-/// slots are forgotten. An order that it did not get then goes to the client of the URL, once: the server there knows
-/// whether another node has replaced the failed one. That client also tries the nodes that were learned last, so the
-/// servers of the URL may vanish.
+/// A command is redirected at most five times. When the connection to a node ends, or the node has left the cluster,
+/// its slots are forgotten. A command that it did not get then goes to the client of the URL, once: the server there
+/// knows whether another node has replaced the failed one. That client also tries the nodes that were learned last, so
+/// the servers of the URL may vanish.
 ///
-/// Any thread may call any member at any time. One lock guards the slots and the nodes; no order is sent under it.
+/// Any thread may call any member at any time. One lock guards the slots and the nodes; no command is sent under it.
 class cluster : public std::enable_shared_from_this<cluster> {
 public:
     cluster(boost::asio::any_io_executor ex, options const& o, std::shared_ptr<servers> known);
@@ -47,12 +47,12 @@ public:
 
     /// Sends a script, within `timeout`. The handler is called at most once, on the executor, under no lock.
     void run(script what, std::string const& name, std::vector<std::string> arguments,
-             duration timeout, order::handler h);
+             duration timeout, script_command::handler h);
     /// Asks whether the server runs writing scripts for the limiter, within the time limit for connecting to a server.
-    void check(std::string const& name, order::handler h);
+    void check(std::string const& name, script_command::handler h);
 
-    /// Takes the first order of `ended`, which has an error from the client `by`, if another client may succeed. Returns
-    /// whether it took the order.
+    /// Takes the first command of `ended`, which has an error from the client `by`, if another client may succeed.
+    /// Returns whether it took the command.
     [[nodiscard]] bool redirect(commands& ended, client const& by);
     /// Forgets the slots of a node.
     void forget(client const& node);
@@ -67,8 +67,8 @@ private:
     };
 
     void send(std::optional<script> what, std::string key, std::vector<std::string> arguments,
-              duration timeout, order::handler h);
-    [[nodiscard]] std::shared_ptr<client> next_for(order& one, client const& by);
+              duration timeout, script_command::handler h);
+    [[nodiscard]] std::shared_ptr<client> next_for(script_command& one, client const& by);
     [[nodiscard]] std::shared_ptr<client> client_at(address const& where, std::string_view key,
                                                     bool is_lasting);
 

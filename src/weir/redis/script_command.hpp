@@ -20,7 +20,7 @@ namespace weir::inline v0_2::redis::detail {
 class cluster;
 
 /// A script for the server, from its question to its result. It moves from one client to another if it is redirected.
-struct order final : command {
+struct script_command final : command {
     using handler = boost::asio::any_completion_handler<void(reply)>;
 
     std::optional<script> what;  // none: a check

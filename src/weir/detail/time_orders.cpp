@@ -1,4 +1,4 @@
-#include <weir/detail/order.hpp>
+#include <weir/detail/time_orders.hpp>
 #include <weir/queue_options.hpp>
 #include <weir/time.hpp>
 

@@ -1,4 +1,4 @@
-#include <weir/detail/order.hpp>
+#include <weir/detail/time_orders.hpp>
 
 #include "support/printing.hpp"
 
