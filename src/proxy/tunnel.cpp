@@ -214,8 +214,10 @@ void tunnel::fail(direction& d) {
 void tunnel::end(direction& d) {
     d.awaits = need::nothing;
     d.unsent.reset();
-    if (!up_.has_ended() || !down_.has_ended())
+    if (!up_.has_ended() || !down_.has_ended()) {
+        look_soon();
         return;
+    }
     asio::get_associated_cancellation_slot(done_).clear();
     asio::post(d.to.get_executor(), asio::append(std::move(done_), down_.sent));
     work_ = {};

@@ -218,6 +218,7 @@ class Bytes(TcpTest):
             client = self.client(proxy)
             other = server.accept()
             one, two = (client.sock, other) if up else (other, client.sock)
+            time.sleep(0.5)  # the connection is idle
             one.shutdown(socket.SHUT_WR)
             self.assertEqual(two.recv(1), b"")
             reset(one)
