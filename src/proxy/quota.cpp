@@ -92,7 +92,7 @@ std::int64_t seconds_of_window(quota const& q) noexcept {
     if (!q.calendar)
         return q.seconds;
     auto const clock = q.calendar->clock;
-    auto const now = clock ? clock() : std::chrono::system_clock::now();
+    weir::wall_time const now = clock ? clock() : std::chrono::system_clock::now();
     auto const window =
         weir::policy::span_at(q.calendar->unit, q.calendar->zone, std::chrono::floor<seconds>(now));
     return (window.end - window.begin).count();

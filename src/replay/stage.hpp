@@ -1,5 +1,7 @@
 #pragma once
 
+#include <weir/policy/calendar_cursor.hpp>
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -33,10 +35,8 @@ public:
         epoch_ = epoch;
     }
     /// The wall clock at this time.
-    [[nodiscard]] static std::chrono::system_clock::time_point wall() noexcept {
-        using system = std::chrono::system_clock;
-        return system::time_point(
-            std::chrono::floor<system::duration>(now_.time_since_epoch() + epoch_));
+    [[nodiscard]] static weir::wall_time wall() noexcept {
+        return weir::wall_time(now_.time_since_epoch() + epoch_);
     }
 
 private:

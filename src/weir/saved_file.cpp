@@ -48,8 +48,8 @@ std::uint64_t number_at(std::string_view bytes, std::size_t at) noexcept {
 }
 
 std::uint64_t read(wall_clock clock) noexcept {
-    auto const t = clock ? clock() : std::chrono::system_clock::now();
-    std::chrono::nanoseconds const since = t.time_since_epoch();
+    wall_time const t = clock ? clock() : std::chrono::system_clock::now();
+    auto const since = t.time_since_epoch();
     return since.count() < 0 ? 0 : nanoseconds_of(since);
 }
 

@@ -8,12 +8,11 @@
 
 namespace explorer {
 
-std::chrono::system_clock::time_point wall::read() noexcept {
+weir::wall_time wall::read() noexcept {
     simulation::unfailing const ours;
     simulation::current().say("  reads the wall clock");
     simulation::current().judge.read_clock(now());
-    return std::chrono::system_clock::time_point(
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(shows()));
+    return weir::wall_time(shows());
 }
 
 duration wall::shows() {

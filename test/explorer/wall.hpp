@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/policy/calendar_cursor.hpp>
 #include <weir/time.hpp>
 #include <weir/time_zone.hpp>
 
@@ -14,7 +15,7 @@ using weir::time_point;
 /// The wall clock of the running simulation: it advances with the limiter's clock, and a caller may set it.
 struct wall {
     /// Reads it for the policy: a `weir::wall_clock`. The oracle receives the reading.
-    [[nodiscard]] static std::chrono::system_clock::time_point read() noexcept;
+    [[nodiscard]] static weir::wall_time read() noexcept;
 
     /// Returns what it shows, as the time since 1970, and the limiter's time.
     [[nodiscard]] static duration shows();

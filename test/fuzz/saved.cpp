@@ -32,8 +32,8 @@ std::string file_of(std::string_view records) {
     return support::saved::file_with(records, 0, 50);
 }
 
-std::chrono::system_clock::time_point wall() noexcept {
-    return std::chrono::system_clock::time_point(std::chrono::hours(100));
+weir::wall_time wall() noexcept {
+    return weir::wall_time(std::chrono::hours(100));
 }
 
 // Rules of all kinds.

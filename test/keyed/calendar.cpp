@@ -23,10 +23,8 @@ using weir::testing::run_for;
 namespace {
 
 // The wall clock of virtual time.
-std::chrono::system_clock::time_point wall() noexcept {
-    return std::chrono::system_clock::time_point(
-        std::chrono::floor<std::chrono::system_clock::duration>(
-            weir::testing::clock::now().time_since_epoch()));
+weir::wall_time wall() noexcept {
+    return weir::wall_time(weir::testing::clock::now().time_since_epoch());
 }
 
 // Runs until a minute past midnight of UTC.

@@ -25,10 +25,8 @@ namespace {
 struct set_clock {
     static inline weir::duration ahead{};
 
-    static std::chrono::system_clock::time_point read() noexcept {
-        return std::chrono::system_clock::time_point(
-            std::chrono::floor<std::chrono::system_clock::duration>(
-                weir::testing::clock::now().time_since_epoch() + ahead));
+    static weir::wall_time read() noexcept {
+        return weir::wall_time(weir::testing::clock::now().time_since_epoch() + ahead);
     }
     // From now on it is this time of a day.
     static void set(weir::duration time) {

@@ -97,8 +97,7 @@ public:
     void look(time_point now) {
         if (has_read_ && now - read_at_ < 1min && now < end_)
             return;
-        auto const t = floor<seconds>(sys_seconds::clock::time_point(
-            std::chrono::duration_cast<std::chrono::system_clock::duration>(wall::is)));
+        auto const t = floor<seconds>(weir::wall_time(wall::is));
         auto const begin = has_read_ ? calendar_.begin(inside_) : sys_seconds();
         auto const end = has_read_ ? calendar_.end(inside_) : sys_seconds();
         bool const is_later = t >= end;
@@ -258,11 +257,11 @@ BOOST_AUTO_TEST_CASE(begins_at_most_one_more_window_for_each_step_of_the_clock) 
                 wall::is += some_step(random);
                 allowed += 3;
             }
-            auto const before = floor<seconds>(std::chrono::sys_time<duration>(wall::is));
+            auto const before = floor<seconds>(weir::wall_time(wall::is));
             auto const d = duration(random.of_any_size(24 * 3'600 * 1'000'000'000LL));
             now += d;
             wall::is += d;
-            auto const after = floor<seconds>(std::chrono::sys_time<duration>(wall::is));
+            auto const after = floor<seconds>(weir::wall_time(wall::is));
             for (auto t = c.end(before); t <= after; t = c.end(t))
                 allowed += 3;
             if (auto const n = policy.remaining(now); n != 0) {

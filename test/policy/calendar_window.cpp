@@ -339,9 +339,8 @@ BOOST_AUTO_TEST_CASE(checks_its_options) {
 BOOST_AUTO_TEST_CASE(shares_its_window_between_threads) {
     using rule = weir::policy::calendar_window_rule;
     static std::atomic<int> hours = 0;
-    rule const shared({.limit = 3, .clock = []() noexcept {
-                           return std::chrono::system_clock::time_point(1h * hours++);
-                       }});
+    rule const shared(
+        {.limit = 3, .clock = []() noexcept { return weir::wall_time(1h * hours++); }});
     std::vector<amount> granted(4);
     std::vector<std::thread> threads;
     for (auto& n : granted)

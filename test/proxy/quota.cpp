@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(of_the_calendar) {
         today = day;
         auto made = rule(text);
         std::get<weir::calendar_window_options>(made.options).clock = []() noexcept {
-            return std::chrono::system_clock::time_point(today + 12h);
+            return weir::wall_time(today + 12h);
         };
         return told(proxy::rule_quotas("a", made).now());
     };

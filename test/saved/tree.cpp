@@ -420,9 +420,7 @@ BOOST_AUTO_TEST_CASE(reads_the_documented_format) {
         text, node({}, {5 * permit}) + node({"acme"}, {2 * permit, 59 * permit}),
         {node({"acme", "ann"}, {13 * permit}), node({"bob"}, {permit}), node({"a/b"}, {permit})});
     // At the wall time of the file, so that no time has passed.
-    saved_state const state(file, []() noexcept {
-        return std::chrono::system_clock::time_point();
-    });
+    saved_state const state(file, []() noexcept { return weir::wall_time(); });
     auto const result = restore(tree, state, "it");
     BOOST_TEST(result.is_restored);
     BOOST_TEST(result.keys == 3U);
@@ -525,10 +523,7 @@ BOOST_AUTO_TEST_CASE(keeps_permits_in_use_and_serves_requests_that_wait) {
 // The portions of a large tree are saved at different times.
 BOOST_AUTO_TEST_CASE(continues_each_node_from_its_own_time) {
     asio::io_context ctx;
-    auto const still = []() noexcept {
-        return std::chrono::system_clock::time_point(
-            std::chrono::floor<std::chrono::system_clock::duration>(ticking_clock::ticks));
-    };
+    auto const still = []() noexcept { return weir::wall_time(ticking_clock::ticks); };
     using tree = weir::basic_rate_tree<
         executor,
         asio::basic_waitable_timer<ticking_clock, asio::wait_traits<ticking_clock>, executor>>;

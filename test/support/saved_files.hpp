@@ -13,10 +13,8 @@
 namespace support::saved {
 
 /// The wall clock of virtual time.
-inline std::chrono::system_clock::time_point wall() noexcept {
-    return std::chrono::system_clock::time_point(
-        std::chrono::floor<std::chrono::system_clock::duration>(
-            weir::testing::clock::now().time_since_epoch()));
+inline weir::wall_time wall() noexcept {
+    return weir::wall_time(weir::testing::clock::now().time_since_epoch());
 }
 inline void pass(weir::duration d) {
     weir::testing::clock::advance_to(weir::testing::clock::now() + d);

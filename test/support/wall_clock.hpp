@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/policy/calendar_cursor.hpp>
 #include <weir/time.hpp>
 #include <weir/time_zone.hpp>
 
@@ -14,10 +15,9 @@ struct wall {
     static inline thread_local weir::duration is{};  // since 1970
     static inline thread_local int readings = 0;
 
-    static std::chrono::system_clock::time_point read() noexcept {
+    static weir::wall_time read() noexcept {
         ++readings;
-        return std::chrono::system_clock::time_point(
-            std::chrono::duration_cast<std::chrono::system_clock::duration>(is));
+        return weir::wall_time(is);
     }
     static void set(std::chrono::sys_seconds t) { is = t.time_since_epoch(); }
 };

@@ -17,8 +17,11 @@ enum class calendar_unit : std::uint8_t {
     month,  ///< from the first day to the last one
 };
 
+/// A time of a wall clock. A time of `std::chrono::system_clock`, which may be less precise, converts to it.
+using wall_time = std::chrono::sys_time<duration>;
+
 /// Returns the time of day: the type of a wall clock. It may jump in either direction.
-using wall_clock = std::chrono::system_clock::time_point (*)() noexcept;
+using wall_clock = wall_time (*)() noexcept;
 
 /// The options of windows that follow a calendar.
 struct calendar_options {

@@ -117,8 +117,9 @@ calendar_cursor::window calendar_cursor::read(time_point now) const noexcept {
     auto const move_on = [&](position& p) {
         if (is_fresh(now))  // another thread read the clock
             return;
-        auto const clock = options_.clock ? options_.clock() : std::chrono::system_clock::now();
-        auto const wall = std::clamp(duration(clock.time_since_epoch()), least_wall, most_wall);
+        wall_time const shown =
+            options_.clock ? options_.clock() : std::chrono::system_clock::now();
+        auto const wall = std::clamp(shown.time_since_epoch(), least_wall, most_wall);
         sys_seconds const t(floor<seconds>(wall));
         if (t >= p.to || t < p.from - (p.to - p.from)) {
             auto const next = span_at(options_.unit, options_.zone, t);
