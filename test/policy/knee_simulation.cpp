@@ -196,6 +196,18 @@ BOOST_AUTO_TEST_CASE(reaches_its_aims_with_any_seed) {
     });
 }
 
+// A short window often has none of the long requests, and must not be taken for a faster service.
+BOOST_AUTO_TEST_CASE(keeps_its_throughput_if_requests_are_of_two_kinds) {
+    for (auto seed = 1U; seed != 21; ++seed) {
+        phases(weir::knee_options{}, 16, 100ms, two_kinds, seed,
+               [&](support::service const&, result const& r) {
+                   BOOST_TEST_CONTEXT("seed " << seed) {
+                       BOOST_TEST(r.throughput >= 0.75);
+                   }
+               });
+    }
+}
+
 // At each of 24 places, of which a probe covers most; and two changes a second apart.
 BOOST_AUTO_TEST_CASE(follows_a_change_during_a_probe) {
     struct change {

@@ -13,6 +13,7 @@
 #include <limits>
 #include <numbers>
 #include <queue>
+#include <tuple>
 #include <vector>
 
 namespace support {
@@ -193,8 +194,12 @@ private:
     };
     struct event {
         weir::time_point at;
+        std::uint64_t number =
+            0;  // events at one time happen in the order in which they were added
         call what;
-        bool operator<(event const& other) const noexcept { return at > other.at; }
+        bool operator<(event const& other) const noexcept {
+            return std::tie(at, number) > std::tie(other.at, other.number);
+        }
     };
 
     [[nodiscard]] static double seconds(weir::duration d) noexcept {
@@ -207,6 +212,9 @@ private:
         return rate_ == 0 ? weir::duration{}
                           : weir::duration(1) + weir::duration(static_cast<weir::duration::rep>(
                                                     -std::log(chance()) / rate_ * 1e9));
+    }
+    void add_event(weir::duration after, call const& what) {
+        events_.push({now_ + after, ++events_so_far_, what});
     }
     void work_until(weir::time_point t) {
         report_.busy += static_cast<double>(std::min(busy_, service_.workers)) * seconds(t - now_);
@@ -226,12 +234,12 @@ private:
                 c.kind = holds ? call::stream_with_worker : call::stream;
                 c.time = time;
                 if (!holds) {
-                    events_.push({now_ + time, c});
+                    add_event(time, c);
                     continue;
                 }
             } else if (at_service_ >= service_.most) {
                 c.kind = call::rejected;
-                events_.push({now_ + std::chrono::milliseconds(1), c});
+                add_event(std::chrono::milliseconds(1), c);
                 continue;
             } else {
                 auto const own = static_cast<double>(service_.own.count());
@@ -246,7 +254,7 @@ private:
     void start() {
         while (busy_ < service_.workers && !queue_.empty() && !service_.stands_still) {
             ++busy_;
-            events_.push({now_ + queue_.front().time, queue_.front()});
+            add_event(queue_.front().time, queue_.front());
             queue_.pop_front();
         }
     }
@@ -281,6 +289,7 @@ private:
     weir::time_point now_{std::chrono::hours(1)};
     std::deque<call> queue_;
     std::priority_queue<event> events_;
+    std::uint64_t events_so_far_ = 0;
     weir::amount busy_ = 0;
     weir::amount at_service_ = 0;
     std::size_t streams_ = 0;
