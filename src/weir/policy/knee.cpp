@@ -102,7 +102,7 @@ void knee::update(time_point now) noexcept {
     latency_ = window_.latency();
     if (is_probing())
         return look_deeper(now);
-    // Only the probe measures the service's own latency: the mean of a short window may have no call of a rare, long kind.
+    // A probe must confirm that the service is faster: a short window may have no call of a rare, long kind.
     if (latency_ < is_faster * own_)
         next_probe_ = std::min(next_probe_, later(now, as_duration(20 * latency_)));
     if (window_.in_progress() < share_in_use * static_cast<double>(seats()))
