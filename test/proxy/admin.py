@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.parse
 
-from admin_support import Watcher, limit_of, port_of, put, request, stats
+from admin_support import Watcher, ask, limit_of, port_of, put, request, stats
 from support import PATIENCE, PROXY, Client, Proxy, ProxyTest, Reader, full_backlog, in_parallel, main, wait_until
 
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -146,11 +146,9 @@ class Admin(ProxyTest):
                 ("/limits/x", "PUT", 403), ("/events", "HEAD", 405), ("/events", "POST", 405), ("/healthz?x=y", "GET", 200), ("/", "HEAD", 200)):
             with self.subTest(target=target, method=method):
                 self.assertEqual(request(proxy, target, method).status, status)
-        with Client(port_of(proxy)) as client:
-            client.send("GET / HTTP/1.1\r\n\r\n\r\n")
+        with ask(port_of(proxy), "GET / HTTP/1.1\r\n\r\n\r\n") as client:
             self.assertEqual(client.answer().status, 400)
-        with Client(port_of(proxy)) as client:
-            client.send("PUT /limits/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")
+        with ask(port_of(proxy), "PUT /limits/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n") as client:
             self.assertEqual(client.answer().status, 413)
 
     def test_a_host_name_that_another_site_may_own_is_rejected(self):

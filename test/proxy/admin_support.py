@@ -1,7 +1,9 @@
 """Sends requests to the admin server of a weir-proxy."""
 
+import contextlib
 import json
 import re
+import time
 import urllib.parse
 
 from support import Client
@@ -17,11 +19,29 @@ def here(proxy):
     return f"127.0.0.1:{port_of(proxy)}"
 
 
+def ask(port, text):
+    """Sends a request to the admin server, and returns the client when the response begins.
+
+    The server closes a connection that sends no header within 2 s. If a busy machine delayed this client, it asks again."""
+    while True:
+        begun = time.monotonic()
+        client = Client(port, encrypted=False)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            client.send(text)
+        was_late = time.monotonic() - begun > 1
+        with contextlib.suppress(ConnectionResetError):
+            if client.reader.more():
+                return client
+        client.close()
+        if not was_late:
+            raise EOFError("the connection ended without a response")
+
+
 def request(proxy, target, method="GET", fields="", body=b"", host=None, port=None):
     """Sends a request to the admin server; `host` replaces the Host that names its address."""
-    with Client(port or port_of(proxy), encrypted=False) as client:
-        length = f"Content-Length: {len(body)}\r\n" if method in ("PUT", "POST") else ""
-        client.send(f"{method} {target} HTTP/1.1\r\nHost: {host or here(proxy)}\r\n{fields}{length}\r\n".encode() + body)
+    length = f"Content-Length: {len(body)}\r\n" if method in ("PUT", "POST") else ""
+    head = f"{method} {target} HTTP/1.1\r\nHost: {host or here(proxy)}\r\n{fields}{length}\r\n"
+    with ask(port or port_of(proxy), head.encode() + body) as client:
         return client.answer(method)
 
 
@@ -51,8 +71,7 @@ class Watcher:
     """Reads `/events`, as a browser does."""
 
     def __init__(self, port):
-        self.client = Client(port)
-        self.client.send(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n")
+        self.client = ask(port, f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n")
         first, fields = self.client.reader.head()
         self.status = int(first.split()[1])
         self.type = dict(fields)["content-type"]

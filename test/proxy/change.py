@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 
-from admin_support import TEXT, limit_of, port_of, post, put, request, stats
+from admin_support import TEXT, ask, limit_of, port_of, post, put, request, stats
 from support import Client, ProxyTest, in_parallel, main, wait_until
 
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -107,8 +107,8 @@ class Change(ProxyTest):
                 self.assertIn(why, text)
         rules = {one["name"]: one["rule"] for one in stats(proxy)["limits"]}
         self.assertEqual(rules, {"rate": "1/90s", "key": "5 seats", "upstream bar": "3 seats"})
-        with Client(port_of(proxy)) as client:
-            client.send(f"PUT /limits/rate HTTP/1.1\r\nHost: localhost\r\n{TEXT}Transfer-Encoding: chunked\r\n\r\n5\r\n2/90s\r\n0\r\n\r\n")
+        head = f"PUT /limits/rate HTTP/1.1\r\nHost: localhost\r\n{TEXT}Transfer-Encoding: chunked\r\n\r\n"
+        with ask(port_of(proxy), head + "5\r\n2/90s\r\n0\r\n\r\n") as client:
             self.assertEqual(client.answer().status, 411)
         self.assertEqual(request(proxy, "/limits/%zz", "PUT", TEXT, b"2/90s").status, 400)
         self.assertEqual(self.statuses(proxy, 2), [200, 429])
