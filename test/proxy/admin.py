@@ -253,7 +253,7 @@ class Admin(ProxyTest):
         port = self.unused_port()
         proxy = self.start_with(ADMIN + '[[upstream]]\nname = "shop"\n'
                                 f'servers = ["UPSTREAM", "127.0.0.1:{port}"]\n'
-                                'health = { every = "20ms", fall = 1 }\n')
+                                'health = { every = "20ms", timeout = "30s", fall = 1 }\n')
         wait_until(lambda: stats(proxy)["upstreams"][0]["servers"][1]["down"])
         self.assertEqual([s["down"] for s in stats(proxy)["upstreams"][0]["servers"]], [False, True])
         wait_until(lambda: stats(proxy)["bottleneck"] ==

@@ -68,7 +68,7 @@ class Page(BrowserTest, ProxyTest):
     def config(self, *limits):
         return (f'[admin]\naddress = "127.0.0.1:{self.admin}"\nwrite = true\n'
                 f'[[upstream]]\nname = "shop"\nservers = ["UPSTREAM", "127.0.0.1:{self.unused}"]\n'
-                'health = { every = "50ms", fall = 1 }\n' + "".join(limits) +
+                'health = { every = "50ms", timeout = "30s", fall = 1 }\n' + "".join(limits) +
                 '[[limit]]\nname = "pipe"\nkey = "client"\nbandwidth = { down = "9MB/s" }\n')
 
     @staticmethod

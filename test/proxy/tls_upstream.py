@@ -152,7 +152,7 @@ class Verification(TlsTest):
 
     def test_an_untrusted_server_counts_as_failed(self):
         bad = self.server(OTHER.issue("bad-one", "DNS:localhost"), OTHER)
-        proxy = self.start_shop(servers=[bad, self.upstream], more='health = { every = "50ms", fall = 2 }\n')
+        proxy = self.start_shop(servers=[bad, self.upstream], more='health = { every = "50ms", timeout = "30s", fall = 2 }\n')
         for _ in range(10):
             self.accepts(proxy)
         self.assertEqual(bad.requests, [])

@@ -236,7 +236,7 @@ class Times(TlsTest):
             self.assertEqual(self.ask(proxy).status, 200)
 
     def test_checks_with_a_path(self):
-        proxy = self.start_shop(more='health = { path = "/check", every = "20ms", fall = 1, rise = 1 }\n')
+        proxy = self.start_shop(more='health = { path = "/check", every = "20ms", timeout = "30s", fall = 1, rise = 1 }\n')
         wait_until(lambda: "/check" in self.upstream.targets())
         self.assertFalse(stats(proxy)["upstreams"][0]["servers"][0]["down"])
         self.upstream.script["/check"] = closes(True, b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")

@@ -133,7 +133,7 @@ class Servers(ProxyTest):
 
                 self.other.script["/healthz"] = health
                 proxy = self.start_with(self.both(
-                    f'health = {{ {path}every = "20ms", timeout = "1s", fall = 2, rise = 2 }}\n'))
+                    f'health = {{ {path}every = "20ms", timeout = "30s", fall = 2, rise = 2 }}\n'))
                 if path:
                     wait_until(lambda: len(reached) > 3)
                     healthy.clear()
@@ -161,7 +161,7 @@ class Servers(ProxyTest):
     def test_a_backup_serves_only_during_an_outage(self):
         port = self.other.port
         proxy = self.start_with(
-            '[[upstream]]\nname = "shop"\nhealth = { every = "20ms", timeout = "1s", fall = 1, rise = 1 }\n'
+            '[[upstream]]\nname = "shop"\nhealth = { every = "20ms", timeout = "30s", fall = 1, rise = 1 }\n'
             f'[[upstream.server]]\naddress = "127.0.0.1:{port}"\n'
             f'[[upstream.server]]\naddress = "127.0.0.1:{self.upstream.port}"\nbackup = true\n')
 
