@@ -29,6 +29,16 @@ def shop(tree, more=KEY, queue="max_waiting 0 patience 0s", after=""):
 
 
 class Tree(ProxyTest):
+    def setUp(self):
+        super().setUp()
+        self.began = time.monotonic()
+
+    def in_minutes(self, found):
+        """The seconds of a match, as they were when the test began if that was a whole number of minutes."""
+        seconds = int(found[0])
+        passed = -seconds % 60
+        return str(seconds + passed if passed <= time.monotonic() - self.began else seconds)
+
     def granted(self, proxy, org, user, n=30, more=""):
         """How many of n requests of a user pass. The others must get 429."""
         fields = (f"X-Org: {org}\r\n" if org is not None else "") + f"X-User: {user}\r\n" + more
@@ -147,13 +157,15 @@ class Tree(ProxyTest):
         self.assertEqual(proxy.numbers()["tree"]["granted"], 4)
 
     def fields(self, proxy, org, user):
-        """The rate-limit fields of a response, without the partition of the key, and its Retry-After."""
+        """The rate-limit fields of a response, without the partition of the key, and its Retry-After. A time is the one of
+        the beginning of the test."""
         with Client(proxy.port) as client:
             answer = client.ask("/", fields=f"X-Org: {org}\r\nX-User: {user}\r\n")
         values = [[value for name, value in answer.fields if name == wanted]
                   for wanted in ("ratelimit-policy", "ratelimit", "retry-after")]
         self.assertTrue(all(len(found) <= 1 for found in values), values)
-        return [found[0].partition(";pk=:")[0] if found else None for found in values]
+        return [re.sub("(?<=;t=)\\d+|^\\d+$", self.in_minutes, found[0].partition(";pk=:")[0]) if found else None
+                for found in values]
 
     def test_responses_state_the_quota_of_the_leaf(self):
         # A permit comes in 60 s: /*/* may take 4 at once, and /acme/* 10. The tree has 21, of which 6 are saved for acme.
