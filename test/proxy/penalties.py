@@ -124,10 +124,10 @@ class Penalties(ProxyTest):
         self.assertEqual(self.ask(proxy, "good").status, 429)
         # The offences of the window count, too, and the next penalty has the new length.
         self.assertEqual(self.ask(proxy, "bad", client="127.0.0.2").status, 401)
-        self.assertIn(int(self.ask(proxy, "good", client="127.0.0.2").get("retry-after")), (8, 9))
+        self.assertIn(int(self.ask(proxy, "good", client="127.0.0.2").get("retry-after")), range(7, 10))  # more than 6 s
         time.sleep(max(locked_by + 6.1 - time.monotonic(), 0))
         self.assertEqual(self.ask(proxy, "bad", times=5).status, 401)
-        self.assertIn(int(self.ask(proxy, "bad").get("retry-after")), (11, 12))
+        self.assertIn(int(self.ask(proxy, "bad").get("retry-after")), range(10, 13))  # more than 9 s
 
     def test_a_restart_keeps_a_penalty(self):
         folder = tempfile.TemporaryDirectory(prefix="weir-penalties-")

@@ -36,6 +36,7 @@ if os.environ.get("WEIR_TLS_UPSTREAM"):
     ENCRYPTED.issue("upstream", "IP:127.0.0.1")
     os.environ["SSL_CERT_FILE"] = ENCRYPTED.file  # the authorities of the system, for the proxies
 PATIENCE = 20.0  # seconds after which a test gives up; generous, for sanitizers on a busy machine
+LAST_OF_HOUR = range(3570, 3601)  # seconds until an hour is over that began before a request of the test
 
 Request = collections.namedtuple("Request", "method target version fields body came")
 
