@@ -1,6 +1,7 @@
 #pragma once
 
 #include "shared/workers.hpp"
+#include "support/quiet.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -54,6 +55,17 @@ struct crowd {
                 s.longest_without = std::max(s.longest_without, *(i + 1) - *i);
         }
         return s;
+    }
+
+    /// Checks the grants of each process, at least half of an equal share, and of all, at least half of `permits` per
+    /// second. On a busy machine the processes may hardly run at the same time. Then a share has no meaning;
+    /// shared/simulation checks the shares on virtual time.
+    void check_shares(std::int64_t permits) const {
+        auto const [least, sum, longest, time] = shares();
+        if (sum < 20 * of_each.size() && !quiet_machine())
+            return;
+        BOOST_TEST(2 * least * of_each.size() >= sum);
+        BOOST_TEST(2 * static_cast<std::int64_t>(sum) >= time * permits / 1'000'000);
     }
 
     /// Checks that in every time interval there are at most `burst` grants and the refill at `permits` per second, to a
