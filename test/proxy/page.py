@@ -286,8 +286,21 @@ class Page(BrowserTest, ProxyTest):
             self.run_js("const i = document.querySelector('[data-limit=stove] input'); i.focus(); i.select()")
             self.browser.press(*rule, "\ue007")  # Enter
 
+        # The page asks for help at the same time, each with a slow connection.
+        self.run_js("""window.requests = window.most = 0;
+            window.plainFetch = window.fetch;
+            window.fetch = async (...what) => {
+                most = Math.max(most, ++requests);
+                await new Promise(passed => setTimeout(passed, 500));
+                return plainFetch(...what).finally(() => --requests);
+            };
+            help.asking = true;
+            askForHelp(stats.limits.find(limit => limit.name === 'stove'));""")
         type_in("5 seats")
         wait_until(lambda: re.search(r"requests? of the last \d+ (s|min), if", self.run_js(output)), "the preview")
+        self.assertEqual(self.run_js("return most"), 1)
+        wait_until(lambda: not self.run_js("return help.asking"), "the help")
+        self.run_js("window.fetch = plainFetch; help.asking = true")  # the page makes no preview meanwhile
         found = json.loads(post(proxy, "stove", "preview", "5 seats")[1])
         self.assertGreater(found["now"]["rejected"], found["then"]["rejected"])
         table = self.run_js("return [...document.querySelectorAll('[data-limit=stove] output tr')]"
@@ -314,6 +327,7 @@ class Page(BrowserTest, ProxyTest):
         wait_until(lambda: self.run_js(changed) == "", "the button to go")
         self.assertEqual(self.run_js("return document.activeElement.name"), "rule")
         self.assertEqual([one for one in self.browser.console() if "400" not in one], [])
+        self.run_js("help.asking = false")
 
     def test_many_limits_with_hostile_names(self):
         names = ['</script><img src=x onerror="document.title=1">', "\u2028\u2029", "<b>&amp;`'", "a" * 200, "-- ${1}"]

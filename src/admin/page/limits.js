@@ -390,8 +390,7 @@ class Change {
   }
 
   async preview() {
-    await help.asking; // one preview at a time
-    const text = await this.ask('POST', `${this.path}/preview`, this.input.value.trim());
+    const text = await inTurn(() => this.ask('POST', `${this.path}/preview`, this.input.value.trim()));
     if (text === null) return;
     const {seconds, requests, kept, now, then} = JSON.parse(text);
     if (!requests) {

@@ -95,7 +95,14 @@ function calmSentence() {
 // The larger rule that would help the worst limit. The proxy finds it from the recent requests, which takes no longer
 // than a preview.
 const HELP_EVERY = 30000; // ms
-const help = {limit: null, at: 0, text: [], asking: null};
+const help = {limit: null, at: 0, text: [], asking: false};
+
+// The proxy makes one preview at a time, and rejects another one meanwhile.
+let lastPreview = Promise.resolve();
+function inTurn(ask) {
+  lastPreview = lastPreview.then(ask, ask);
+  return lastPreview;
+}
 
 function helpText(limit, {seconds, requests, now, then}) {
   if (!now.rejected) return [];
@@ -112,12 +119,13 @@ function helpText(limit, {seconds, requests, now, then}) {
 async function askForHelp(limit) {
   try {
     const headers = {'Content-Type': 'text/plain'};
-    const answer = await fetch(`limits/${encodeURIComponent(limit.name)}/preview`, {method: 'POST', headers});
+    const path = `limits/${encodeURIComponent(limit.name)}/preview`;
+    const answer = await inTurn(() => fetch(path, {method: 'POST', headers}));
     if (help.limit === limit.id) help.text = answer.ok ? helpText(limit, await answer.json()) : [];
   } catch {
     help.text = []; // the proxy does not respond, as the page shows
   }
-  help.asking = null;
+  help.asking = false;
 }
 
 function renderHelp(worst) {
@@ -125,7 +133,8 @@ function renderHelp(worst) {
   if (limit?.id !== help.limit) Object.assign(help, {limit: limit?.id, at: 0, text: []});
   if (limit && !help.asking && Date.now() >= help.at + HELP_EVERY) {
     help.at = Date.now();
-    help.asking = askForHelp(limit);
+    help.asking = true;
+    askForHelp(limit);
   }
   $('help').replaceChildren(...help.text);
 }
