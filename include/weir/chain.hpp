@@ -345,6 +345,10 @@ public:
     template <detail::chainable Limiter>
         requires std::convertible_to<typename detail::link_of_t<Limiter>::executor_type, Executor>
     basic_any_link(Limiter const& limiter) : basic_any_link(0, detail::link_of(limiter)) {}
+    /// Creates a link from the result of a `with`, without a copy of its key.
+    template <class Core, std::convertible_to<Executor> OtherExecutor, class Who>
+    basic_any_link(detail::chain_link<Core, OtherExecutor, Who>&& link)
+        : basic_any_link(0, std::move(link)) {}
 
 private:
     template <class, std::size_t>

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <forward_list>
 #include <optional>
 #include <ranges>
 
@@ -30,7 +29,6 @@ struct entry {
     // The limiter of each limit and the permit of each passed limit, in the order of the gate. The permit of a limit
     // without a rule for the request is empty.
     boost::container::small_vector<selected, usual_limits> at;
-    std::forward_list<path_names> names;  // of each limit with a tree, for `at`
     boost::container::small_vector<weir::permit, 4> permits;
     std::size_t passed = 0;
 
@@ -61,7 +59,6 @@ struct entry {
     /// Releases all permits and restores the initial state, except for `patience`.
     void reset() noexcept {
         at.clear();
-        names.clear();
         permits.clear();
         passed = 0;
         waited = {};

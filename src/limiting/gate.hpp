@@ -279,7 +279,7 @@ protected:
     }
 
 private:
-    // The part of a request that a limit counts, and the names that it needs.
+    // The part of a request that a limit counts, and the nodes of its tree.
     struct terms {
         config::cost cost;
         std::vector<config::status_range> count;
@@ -324,10 +324,8 @@ private:
     void apply_terms(entry_type& e) const {
         for (std::size_t i = 0; i != terms_.size(); ++i) {
             e.at[i].cost = terms_[i].cost_of(e.who);
-            if (auto const& tree = terms_[i].tree) {
-                e.at[i].names = &e.names.emplace_front(limits_[i]->names_of(e.who));
-                e.at[i].by = node_of(*tree, *e.at[i].names);
-            }
+            if (auto const& tree = terms_[i].tree)
+                e.at[i].by = node_of(*tree, limits_[i]->names_of(e.who));
         }
     }
 

@@ -27,7 +27,7 @@ bool can_be_chained(config::limit const& c) {
 
 std::uint32_t node_of(weir::policy::tree_plan const& plan, path_names const& names) {
     std::uint32_t at = 0;
-    for (auto const& name : names) {
+    for (auto const name : names.path()) {
         auto const& kind = plan.kinds[at];
         auto const named = kind.named.find(name);
         at = named == kind.named.end() ? kind.key : named->second;

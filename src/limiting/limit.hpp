@@ -17,6 +17,7 @@
 #include <weir/token_bucket.hpp>
 
 #include "config/configuration.hpp"
+#include "path_names.hpp"
 #include "selection.hpp"
 
 #include <algorithm>
@@ -111,7 +112,7 @@ public:
     /// Returns the names of a request in the tree of this limit. Precondition: the configuration has a tree.
     [[nodiscard]] virtual path_names names_of(request_info const&) const { return {}; }
     /// Enters without waiting. `at` is the result of a selection for this request, and must not be unlimited: a key may
-    /// be slow to hash, so each request hashes it once. For a tree, `at` must have the result of `names_of`.
+    /// be slow to hash, so each request hashes it once.
     [[nodiscard]] virtual weir::permit try_enter(request_info const& who, selected const& at,
                                                  weir::error_code& ec) = 0;
     /// Enters if that needs no wait; otherwise returns an empty permit and no error, and counts nothing.

@@ -24,17 +24,13 @@ struct rule_limiters {
     virtual ~rule_limiters() = default;
 };
 
-/// The names of the nodes of a request's path in a tree, from the root to the leaf.
-using path_names = std::vector<std::string>;
-
 /// The limiter of a request within a limit.
 struct selected {
     std::uint64_t key = 0;                 // the number of its key; 0 for a limit without keys
     std::optional<std::uint32_t> by = {};  // the index of its override, or the number of its leaf
     bool is_unlimited = false;             // the request passes without a permit
-    rule_limiters* among = nullptr;     // the limiters of its rule; null for a limit without keys
-    path_names const* names = nullptr;  // in its tree; null for a limit without one
-    weir::amount cost = 1;              // the permits that the request takes
+    rule_limiters* among = nullptr;  // the limiters of its rule; null for a limit without keys
+    weir::amount cost = 1;           // the permits that the request takes
 };
 
 /// Selects the limiters of requests within a limit, by a configuration of the limit. The cost does not depend on the

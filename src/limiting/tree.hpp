@@ -7,7 +7,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,18 +35,22 @@ public:
     path_names names_of(request_info const& who) const override { return keys_.names_of(who); }
     weir::permit try_enter(request_info const& who, selected const& at,
                            weir::error_code& ec) override {
-        return tree_.try_enter(path(at), place_.of(who, at.cost), ec);
+        auto const names = names_of(who);
+        return tree_.try_enter(names.path(), place_.of(who, at.cost), ec);
     }
     weir::permit enter_at_once(request_info const& who, selected const& at,
                                weir::error_code& ec) override {
-        return tree_.enter_at_once(path(at), place_.of(who, at.cost), ec);
+        auto const names = names_of(who);
+        return tree_.enter_at_once(names.path(), place_.of(who, at.cost), ec);
     }
     void async_enter(request_info const& who, selected const& at, weir::duration patience,
                      typename base::handler h) override {
-        tree_.async_enter(path(at), place_.of(who, at.cost), patience, std::move(h));
+        auto const names = names_of(who);
+        tree_.async_enter(names.path(), place_.of(who, at.cost), patience, std::move(h));
     }
     typename base::link_type link(request_info const& who, selected const& at) const override {
-        return tree_.with(path(at), place_.of(who, at.cost));
+        auto const names = names_of(who);
+        return tree_.with(names.path(), place_.of(who, at.cost));
     }
     void close() noexcept override { tree_.close(); }
     std::vector<saved_part> saved_parts() override {
@@ -60,9 +63,6 @@ public:
     }
 
 private:
-    [[nodiscard]] static weir::tree_path path(selected const& at) {
-        return weir::tree_path(std::span(*at.names));
-    }
     // The rule of a limit with a tree only states the rate of its root.
     void apply_rule(weir::limiter_config const&) override {}
     void change(config::limit const&, config::limit const& after) override {

@@ -220,12 +220,11 @@ std::string keys_of_requests::text_of(request_info const& who) const {
     return std::string(parts_.size() == 1 && !has_client_ ? text.last() : text.all());
 }
 
-std::vector<std::string> keys_of_requests::names_of(request_info const& who) const {
-    std::vector<std::string> names;
-    names.reserve(parts_.size());
+limiting::path_names keys_of_requests::names_of(request_info const& who) const {
+    limiting::path_names names;
     for (auto const& part : parts_) {
         if (part.what == config::key_part::kind::client) {
-            names.push_back(limiting::address_of_key(client(who.client)).to_string());
+            names.add(limiting::address_of_key(client(who.client)).to_string());
             continue;
         }
         key_text text;
@@ -237,9 +236,10 @@ std::vector<std::string> keys_of_requests::names_of(request_info const& who) con
             found = text.add(other, who);
         }
         // Keys are kept, so a long value would take much memory. The hash is longer than any value that is kept itself.
-        names.push_back(text.last().size() <= config::limit::longest_name
-                            ? std::string(text.last())
-                            : fmt::format("{:0>80x}", text.hash(seed_)));
+        if (text.last().size() <= config::limit::longest_name)
+            names.add(text.last());
+        else
+            names.add(fmt::format("{:0>80x}", text.hash(seed_)));
     }
     return names;
 }

@@ -4,6 +4,7 @@
 #include <weir/key_hash.hpp>
 
 #include "config/configuration.hpp"
+#include "limiting/path_names.hpp"
 #include "request_info.hpp"
 #include "tool/network_map.hpp"
 
@@ -31,7 +32,7 @@ public:
     [[nodiscard]] std::string text_of(request_info const& who) const;
     /// Returns the value of each part of the key, for a tree of rates: an empty text without one, the first address of
     /// its network for a client, and a hash for a value that is longer than `config::limit::longest_name`.
-    [[nodiscard]] std::vector<std::string> names_of(request_info const& who) const;
+    [[nodiscard]] limiting::path_names names_of(request_info const& who) const;
     /// Returns the key of a text in the configuration: a client, or the value of the key's only part.
     [[nodiscard]] std::uint64_t of(std::string const& text) const;
     /// The address of the client, mapped if it is IPv4, if the client alone is the key of the request.

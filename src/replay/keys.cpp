@@ -129,17 +129,17 @@ std::string key_numbers::text_of(std::uint32_t number) const {
     return text;
 }
 
-std::vector<std::string> key_numbers::names_of(std::uint32_t number) const {
-    auto const values = values_of(number);
-    std::vector<std::string> names(values.begin(), values.end());
-    for (std::size_t i = 0; i != names.size(); ++i) {
-        auto& name = names[i];
-        if (key_.parts[i].source.what == kind::client) {
+limiting::path_names key_numbers::names_of(std::uint32_t number) const {
+    limiting::path_names names;
+    auto part = key_.parts.begin();
+    for (auto name : values_of(number)) {
+        if (part++->source.what == kind::client) {
             if (tool::network_of(name).has_value())
-                name.resize(std::min(name.size(), name.find('/')));
+                name = name.substr(0, name.find('/'));
         } else if (single_ && is_missing(name)) {
-            name.clear();
+            name = {};
         }
+        names.add(name);
     }
     return names;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "limiting/path_names.hpp"
 #include "logs/entry.hpp"
 #include "names.hpp"
 #include "tool/network.hpp"
@@ -69,7 +70,7 @@ public:
     /// Returns the value of each part of the key of a number, as the names of nodes of a tree of rates: an empty text
     /// without a value, and the first address of its network for a client. Precondition: no part has a client as an
     /// alternative.
-    [[nodiscard]] std::vector<std::string> names_of(std::uint32_t number) const;
+    [[nodiscard]] limiting::path_names names_of(std::uint32_t number) const;
 
     [[nodiscard]] key const& what() const noexcept { return key_; }
     [[nodiscard]] names const& all() const noexcept {

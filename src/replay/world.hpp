@@ -59,7 +59,7 @@ public:
                    ? numbers_->of_client(text.substr(0, text.find('/')))
                    : numbers_->of(text);
     }
-    [[nodiscard]] std::vector<std::string> names_of(arrival const& a) const {
+    [[nodiscard]] limiting::path_names names_of(arrival const& a) const {
         return numbers_->names_of(a.keys[slot_]);
     }
     [[nodiscard]] std::optional<std::array<std::uint8_t, 16>> client_of(arrival const& a) const {

@@ -1,9 +1,12 @@
 #include "support/allocations.hpp"
 
 #include "limiting/gate.hpp"
+#include "limiting/tree.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
 
 #include <array>
 #include <cstddef>
@@ -24,6 +27,12 @@ struct world {
         static std::uint64_t of(client who) { return who.number; }
         static std::uint64_t of(std::string const& text) { return std::stoull(text); }
         static std::optional<std::array<std::uint8_t, 16>> client_of(client) { return {}; }
+        static limiting::path_names names_of(client who) {
+            limiting::path_names names;
+            names.add("a name of more than 16 bytes");
+            names.add(std::to_string(who.number));
+            return names;
+        }
     };
     struct place {
         static weir::request of(client, weir::amount cost) { return cost; }
@@ -62,6 +71,18 @@ struct chained {
             bool const last = i + 1 == n;
             add(limits, rule_with(rejects && last ? "1/1h" : "9 seats", i % 2 == 1));
         }
+        gate.emplace(limits);
+    }
+    // A tree of rates alone, or together with a number of seats.
+    chained(bool has_seats, int permits) {
+        auto c = rule_with("1/1h", true);
+        c.tree = weir::rate_tree_options::parse(fmt::format(
+            "tree / 9/1h burst 9, /* most 9/1h burst 9, /*/* most 9/1h burst {}", permits));
+        std::vector<std::shared_ptr<world::limit>> limits{
+            std::make_shared<limiting::tree_limit<world>>(
+                context.get_executor(), c, world::keys(), world::place())};
+        if (has_seats)
+            add(limits, rule_with("9 seats", false));
         gate.emplace(limits);
     }
     void add(std::vector<std::shared_ptr<world::limit>>& limits, config::limit const& c) {
@@ -104,6 +125,22 @@ BOOST_AUTO_TEST_CASE(a_rejection_allocates_nothing) {
         static_cast<void>(all.cost(false));
         BOOST_TEST(all.cost(true) == 0u, n << " limits");
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_tree_alone_allocates_nothing) {
+    chained tree(false, 3);
+    static_cast<void>(tree.cost(false));  // creates the leaf of the client
+    BOOST_TEST(tree.cost(false) == 0u);
+    static_cast<void>(tree.cost(false));
+    BOOST_TEST(tree.cost(true) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_tree_in_a_chain_allocates_once) {
+    chained all(true, 3);
+    static_cast<void>(all.cost(false));
+    BOOST_TEST(all.cost(false) == 1u);
+    static_cast<void>(all.cost(false));
+    BOOST_TEST(all.cost(true) == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

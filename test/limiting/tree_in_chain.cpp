@@ -57,9 +57,7 @@ struct route_with_tree {
         weir::error_code ignored;
         std::vector<weir::permit> taken;
         support::test_world::request_info const who{.client = client};
-        auto at = l.selection()->of(who);
-        auto const names = l.names_of(who);
-        at.names = &names;
+        auto const at = l.selection()->of(who);
         do
             taken.push_back(l.try_enter(who, at, ignored));
         while (taken.back());
@@ -325,14 +323,13 @@ BOOST_AUTO_TEST_CASE(beside_a_tree_with_another_key_decides_like_both_alone) {
 }
 
 // A request object may serve for many requests.
-BOOST_FIXTURE_TEST_CASE(forgets_the_names_of_a_request, route_with_tree) {
+BOOST_FIXTURE_TEST_CASE(selects_the_leaf_of_each_request, route_with_tree) {
     add(tree_of("/ 9/1h burst 9, /* most 9/1h burst 1", "patience 0s"));
     add(limit_of("quota", "9/1h fixed", "patience 0s"));
     test_gate const gate(all);
     visit one(gate, ann);
     for (auto const client : {bob, ann}) {
         one.entry.reset();
-        BOOST_TEST(one.entry.names.empty());
         one.entry.who.client = client;
         BOOST_TEST(gate.enter_at_once(one.entry));
         BOOST_TEST(bool(one.entry.rejected.by) == (client == ann));

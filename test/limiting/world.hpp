@@ -50,8 +50,10 @@ struct test_world {
             return bytes;
         }
         // In a tree each client is a node below the root, or each hundred of clients.
-        [[nodiscard]] std::vector<std::string> names_of(request_info const& who) const {
-            return {std::to_string(by_hundred ? who.client / 100 : who.client)};
+        [[nodiscard]] limiting::path_names names_of(request_info const& who) const {
+            limiting::path_names names;
+            names.add(std::to_string(by_hundred ? who.client / 100 : who.client));
+            return names;
         }
         static std::uint64_t number_of(std::array<std::uint8_t, 16> const& address) {
             std::uint64_t number = 0;
