@@ -27,7 +27,7 @@ config::byte_rate usual_rate_of(config::limit const& c, config::direction d) {
 byte_limit::byte_limit(net::executor const& ex, config::limit const& c, config::direction d)
     : direction_(d),
       rate_(config::rate_of(c, d)),
-      limiter_(make_limit(ex, config::limiter_of(c, d), nullptr)),
+      limiter_(make_limit(ex, config::limiter_of(c, d))),
       per_second_(usual_rate_of(c, d).per_second),
       burst_(usual_rate_of(c, d).burst),
       is_dry_(c.dry_run) {}

@@ -4,8 +4,7 @@
 #include <weir/key_hash.hpp>
 #include <weir/limiter.hpp>
 #include <weir/permit.hpp>
-#include <weir/policy/fed.hpp>
-#include <weir/shared/store.hpp>
+#include <weir/policy/shared_options.hpp>
 #include <weir/time.hpp>
 
 #include "arrivals.hpp"
@@ -117,9 +116,7 @@ private:
     std::uint64_t const id_;
 };
 
-/// Makes a limit. `ex` serves waiting requests, so it must run while any request can wait. `e` is the store that counts
-/// the limit; null without one.
-[[nodiscard]] std::shared_ptr<limit> make_limit(net::executor const& ex, config::limit const& c,
-                                                std::shared_ptr<weir::store> const& e);
+/// Makes a limit that this process counts. `ex` serves waiting requests, so it must run while any request can wait.
+[[nodiscard]] std::shared_ptr<limit> make_limit(net::executor const& ex, config::limit const& c);
 
 }  // namespace proxy

@@ -159,13 +159,15 @@ void plan_maker::find_stores() {
 
 void plan_maker::find_limits() {
     for (auto const& c : configuration_.limits) {
-        auto const store = c.store.empty() ? nullptr : stores_.at(c.store).keeper;
+        auto const* const store = c.store.empty() ? nullptr : &stores_.at(c.store);
         auto const old = before_ ? find_name(before_->limits, c.name) : nullptr;
-        bool const same_store = old && (!store || (before_->stores.contains(c.store) &&
-                                                   before_->stores.at(c.store).keeper == store));
-        limits_.push_back(same_store && limiting::can_become(old->configuration(), c)
-                              ? old
-                              : make_limit(executor_, c, store));
+        bool const same_store =
+            old && (!store || (before_->stores.contains(c.store) &&
+                               before_->stores.at(c.store).keeper == store->keeper));
+        if (same_store && limiting::can_become(old->configuration(), c))
+            limits_.push_back(old);
+        else
+            limits_.push_back(store ? store->make_limit(executor_, c) : make_limit(executor_, c));
     }
 }
 

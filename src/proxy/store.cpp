@@ -13,7 +13,7 @@
 #include <weir/postgres/store.hpp>
 #endif
 
-#include "config/configuration.hpp"
+#include "store_limit.hpp"
 
 #include <boost/system/system_error.hpp>
 
@@ -33,6 +33,13 @@ namespace {
         "{} starts with {}, but this weir-proxy was built without {}", what, scheme, library));
 }
 
+store usable(std::shared_ptr<weir::store> const& keeper,
+             std::function<boost::asio::awaitable<void>(std::string name)> prepare) {
+    return {keeper, std::move(prepare), [keeper](net::executor const& ex, config::limit const& c) {
+                return make_store_limit(ex, c, keeper);
+            }};
+}
+
 // Makes a store of its options, or of its path.
 template <class Store, class Where>
 std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what,
@@ -48,7 +55,7 @@ std::shared_ptr<Store> store_at(net::executor const& ex, std::string const& what
                                    std::string const& url) {
 #ifdef WEIR_PROXY_REDIS
     auto const made = store_at<weir::redis::store>(ex, what, weir::redis::options{.url = url});
-    return {made, [made](std::string name) { return made->check(std::move(name)); }};
+    return usable(made, [made](std::string name) { return made->check(std::move(name)); });
 #else
     (void)ex;
     lacks(what, url.substr(0, url.find(':') + 1), "OpenSSL");
@@ -67,8 +74,9 @@ store mysql_store(net::executor const& ex, std::string const& what, std::string 
     auto const options = mysql_options(what, url);
     try {
         auto const made = std::make_shared<weir::mysql::store>(ex, options);
-        return {made,
-                [made](std::string name) { return install_and_check(made, std::move(name)); }};
+        return usable(made, [made](std::string name) {
+            return install_and_check(made, std::move(name));
+        });
     } catch (boost::system::system_error const& e) {
         throw tool::usage_error(fmt::format("{}: cannot read the authorities {}: {}", what,
                                             options.authorities, e.code().message()));
@@ -84,7 +92,8 @@ store postgres_store(net::executor const& ex, std::string const& what, std::stri
 #ifdef WEIR_PROXY_POSTGRES
     auto const made =
         store_at<weir::postgres::store>(ex, what, weir::postgres::options{.url = url});
-    return {made, [made](std::string name) { return install_and_check(made, std::move(name)); }};
+    return usable(made,
+                  [made](std::string name) { return install_and_check(made, std::move(name)); });
 #else
     (void)ex;
     (void)url;
@@ -99,7 +108,7 @@ boost::asio::awaitable<void> connect(std::shared_ptr<weir::agent::store> at) {
 
 store agent_store(net::executor const& ex, std::string const& what, std::string_view path) {
     auto const made = store_at<weir::agent::store>(ex, what, std::string(path));
-    return {made, [made](std::string const&) { return connect(made); }};
+    return usable(made, [made](std::string const&) { return connect(made); });
 }
 
 }  // namespace

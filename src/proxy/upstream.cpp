@@ -34,7 +34,7 @@ upstream::upstream(net::executor const& ex, config::upstream c,
     seats_ = before ? before->seats_ : nullptr;
     if (!seats_) {
         seats_ = std::make_shared<common_seats>();
-        seats_->limiter = make_limit(ex, *seats, nullptr);
+        seats_->limiter = make_limit(ex, *seats);
     }
     count_seats();
 }

@@ -1,7 +1,8 @@
+#include "proxy/store_limit.hpp"
+
 #include <weir/shared/memory_store.hpp>
 
 #include "local_proxy.hpp"
-#include "proxy/limit.hpp"
 #include "proxy/turn.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -33,7 +34,7 @@ config::limit kept_there(std::string const& rule) {
 
 // A limit with a store in the memory of this process.
 struct shared {
-    explicit shared(config::limit const& c) : limit(proxy::make_limit(ex, c, keeper)) {}
+    explicit shared(config::limit const& c) : limit(proxy::make_store_limit(ex, c, keeper)) {}
 
     // Makes a request with a patience of 1 s, and returns its outcome.
     net::error_code ask() {
@@ -124,9 +125,9 @@ BOOST_AUTO_TEST_CASE(has_the_options_of_the_configuration) {
 BOOST_AUTO_TEST_CASE(is_shared_by_name) {
     auto c = kept_there("3/60s");
     shared one(c);
-    auto const same = proxy::make_limit(one.ex, c, one.keeper);
+    auto const same = proxy::make_store_limit(one.ex, c, one.keeper);
     c.shared_as = "other";
-    auto const other = proxy::make_limit(one.ex, c, one.keeper);
+    auto const other = proxy::make_store_limit(one.ex, c, one.keeper);
     BOOST_TEST(one.granted() == 3);
     one.limit = same;
     BOOST_TEST(one.granted() == 0);
