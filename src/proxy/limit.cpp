@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace proxy {
