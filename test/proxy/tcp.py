@@ -180,7 +180,7 @@ class Bytes(TcpTest):
 
     def test_wait_for_a_peer_that_never_reads(self):
         server = Server(self)
-        proxy = self.proxy([server], limits=limit("1 seats"), names=["connections"], more='idle = "1s"\n')
+        proxy = self.proxy([server], limits=limit("1 seats"), names=["connections"], more='idle = "3s"\n')
         client = self.client(proxy, receive_buffer=4096)
         other = server.accept()
         other.settimeout(0.5)
@@ -249,7 +249,7 @@ class Bytes(TcpTest):
                 self.assertRaises(ConnectionResetError, receive_all, client.sock)
         with self.subTest("idle"):  # the client reads late
             server = Server(self)
-            proxy = self.proxy([server], more='idle = "1s"\n')
+            proxy = self.proxy([server], more='idle = "3s"\n')
             client = self.client(proxy, receive_buffer=4096)
             other = server.accept()
             threading.Thread(target=send_until_cut, args=(other,), daemon=True).start()
@@ -259,7 +259,7 @@ class Bytes(TcpTest):
     @plain_only("the end of an idle connection is not announced")
     def test_are_whole_if_the_connection_was_idle(self):
         server = Server(self)
-        proxy = self.proxy([server], more='idle = "1s"\n')
+        proxy = self.proxy([server], more='idle = "3s"\n')
         client = self.client(proxy)
         other = server.accept()
         other.sendall(b"all")

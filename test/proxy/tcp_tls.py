@@ -194,7 +194,7 @@ class Tls(unittest.TestCase):
 
     def test_broken_handshakes_reach_no_server(self):
         server = Server(self)
-        proxy = self.start_to(server, top='[timeouts]\nhandshake = "300ms"\nheader = "300ms"\n')
+        proxy = self.start_to(server, top='[timeouts]\nhandshake = "2s"\nheader = "2s"\n')
         for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"", None):
             sock = self.raw(proxy)
             if data is None:

@@ -408,7 +408,7 @@ class Handshakes(TlsTest):
     def test_the_time_in_the_queue_is_not_time_of_the_client(self):
         over = threading.Event()
         self.upstream.script["/hang"] = hangs_until(over)
-        proxy, port = self.with_one_seat('[timeouts]\nhandshake = "500ms"\n')
+        proxy, port = self.with_one_seat('[timeouts]\nhandshake = "2s"\n')
         self.addCleanup(over.set)
         with TlsClient(port) as holder, Client(port) as waits:
             self.assertEqual(holder.ask().status, 200)
@@ -416,12 +416,12 @@ class Handshakes(TlsTest):
             wait_until(lambda: proxy.numbers()["one"]["in use"] == 1)
             waits.send(client_hello())
             wait_until(lambda: proxy.numbers()["one"]["waiting"] == 1)
-            time.sleep(0.7)
+            time.sleep(2.3)
             self.assertEqual(proxy.numbers()["one"]["waiting"], 1)
             began = time.monotonic()
             over.set()
             self.assertEqual(waits.ended()[0], HANDSHAKE)
-            self.assertGreaterEqual(time.monotonic() - began, 0.5)  # the whole time again
+            self.assertGreaterEqual(time.monotonic() - began, 2)  # the whole time again
 
     def test_behind_a_load_balancer_the_client_is_in_the_header(self):
         limit = self.limits(("new", "1/1h", 'queue = "patience 0s"\n'))
@@ -439,7 +439,7 @@ class Handshakes(TlsTest):
     # ---- What the operator sees
 
     def test_metrics_count_handshakes(self):
-        proxy = self.start_tls("a", config='[admin]\naddress = "127.0.0.1:0"\n[timeouts]\nhandshake = "500ms"\n')
+        proxy = self.start_tls("a", config='[admin]\naddress = "127.0.0.1:0"\n[timeouts]\nhandshake = "3s"\n')
         Client(proxy.port).close()  # no handshake
         with TlsClient(proxy.port) as client:
             client.ask()

@@ -63,7 +63,7 @@ class TlsPlain(ProxyTest):
             self.assertEqual(client.answer().body, TEXT)
 
     def test_silence_after_the_first_byte_ends(self):
-        port = self.start_with('[timeouts]\nheader = "300ms"\n' + self.files.listen("a")).port
+        port = self.start_with('[timeouts]\nheader = "2s"\n' + self.files.listen("a")).port
         with Client(port) as client:
             client.send("G")
             self.assertIn(b" 408 ", client.ended())
