@@ -292,6 +292,13 @@ class Handshakes(TlsTest):
         routes = '[[route]]\npath = "/hang"\nupstream = "shop"\nlimits = ["one"]\n[[route]]\nupstream = "shop"\n'
         return self.start_with(self.files.listen("a", port=port, more='handshake_limits = "one"\n') + more + limit + routes), port
 
+    def shakes_hands(self, port):
+        """Returns a client. Its handshake must succeed."""
+        try:
+            return TlsClient(port)
+        except ConnectionResetError:
+            self.fail("the proxy refused the handshake")
+
     def test_full_handshakes_wait_for_seats(self):
         """A client that waits for a seat, and disconnects, leaves the queue. A resumed handshake needs no seat."""
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
@@ -329,7 +336,7 @@ class Handshakes(TlsTest):
             for text in (b"\x16", client_hello()[:100], client_hello(), client_hello()):
                 silent.enter_context(Client(port)).send(text)
             for _ in range(3):
-                with TlsClient(port) as client:
+                with self.shakes_hands(port) as client:
                     self.assertEqual(client.ask().status, 200)
             wait_until(lambda: proxy.numbers()["one"]["in use"] == 0)
 
@@ -349,7 +356,7 @@ class Handshakes(TlsTest):
                 TlsClient(port)
             over.set()
             self.assertEqual(holder.answer().status, 200)
-            TlsClient(port).close()
+            self.shakes_hands(port).close()
             with self.assertRaises(ConnectionResetError):
                 TlsClient(port)  # 10 of 100 permits are left
             self.assertEqual(proxy.numbers()["new"]["granted"], 3)
