@@ -136,15 +136,21 @@ BOOST_AUTO_TEST_CASE(the_only_key_that_can_be_forgotten_is_found) {
 }
 
 BOOST_AUTO_TEST_CASE(a_key_with_a_waiting_request_is_not_forgotten) {
-    tree.pause_for(1h);
+    for (auto const* name : {"b", "c"})
+        take_all(tree, {name});  // all permits of the root
     outcome waiting;
     enter(tree, {"a"}, 1, weir::forever, waiting);
-    tree.resume();
-    tree.pause_for(1s);
-    for (auto const* name : {"b", "c", "d"})
-        static_cast<void>(tree.try_enter({name}));
-    run_for(ctx, 1ms);
-    BOOST_TEST(tree.stats({"a"}).has_value());
+    run_for(ctx, 0ns);
+    for (auto const* name : {"d", "e"})  // more keys than there is room for
+        static_cast<void>(tree.charge({name}, 1));
+    BOOST_TEST(!waiting.is_over);
+    BOOST_TEST_REQUIRE(tree.stats({"a"}).has_value());
+    BOOST_TEST(tree.stats({"d"}).has_value());
+    BOOST_TEST(!tree.stats({"e"}).has_value());
+    tree.configure(tree.options());
+    static_cast<void>(tree.charge({"e"}, 1));
+    BOOST_TEST_REQUIRE(tree.stats({"a"}).has_value());
+    BOOST_TEST(!tree.stats({"e"}).has_value());
     run_for(ctx, 1s);
     BOOST_TEST(static_cast<bool>(waiting.granted));
 }
