@@ -229,6 +229,7 @@ BOOST_AUTO_TEST_CASE(a_route_behind_a_route_that_takes_all_of_its_requests_is_a_
              pair{"client = \"10.0.0.0/8\"", ""},
              pair{"client = \"10.0.0.0/8\"", "client = \"11.0.0.0/8\""},
              pair{"client = \"10.0.0.1\"", "client = \"10.0.0.0/8\""},
+             pair{"client = \"10.0.0.0/16\"", "client = \"10.0.0.0/8\""},
              pair{"header = { A = \"b\" }", ""},
              pair{"header = { A = \"b\" }", "header = { A = \"c\" }"},
              pair{"header = { A = \"b\" }", "header = { A = [\"b\", \"c\"] }"},

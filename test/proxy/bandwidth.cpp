@@ -387,6 +387,7 @@ BOOST_AUTO_TEST_CASE(of_a_client_that_leaves_is_left_at_once) {
     BOOST_TEST(p.up().limiter()->stats().waiting == 0u);
     // The requests that were given up do not count as requests that want bytes.
     BOOST_TEST(p.down().portion(0, {1'000'000, 50'000}) == 20'000);
+    BOOST_TEST(p.down().portion(0, {1'000, 1'000}) == 1'000);  // at most the burst
 }
 
 BOOST_AUTO_TEST_CASE(of_several_limits_is_left_at_once) {

@@ -101,6 +101,32 @@ BOOST_AUTO_TEST_CASE(has_no_body_for_head) {
     BOOST_TEST(whole.ends_with("no route matches\n"));
 }
 
+BOOST_AUTO_TEST_CASE(says_of_which_kind_the_limit_is_that_rejected) {
+    struct row {
+        std::string limit;
+        unsigned status;
+        std::string text;
+    };
+    std::string const by_client = "key = \"client\"\n";
+    for (row const& r :
+         {row{"rule = \"1 seats\"\n", 503, "all seats are in use"},
+          row{"rule = \"1 seats\"\n" + by_client, 429, "too many concurrent requests"},
+          row{"rule = \"1/1h\"\n", 429, "too many requests"},
+          row{"rule = \"1/1h\"\n" + by_client, 429, "too many requests from this client"}}) {
+        local_proxy proxy(support::forwards + "limits = [\"a\"]\n[[limit]]\nname = \"a\"\n" +
+                          "queue = \"patience 0s\"\n" + r.limit);
+        proxy.upstream.answer = nullptr;
+        auto holder = proxy.connect();
+        BOOST_TEST(proxy.ask(holder, support::get) == 0u);
+        auto client = proxy.connect();
+        client.send(support::get);
+        proxy.settle();
+        auto const answer = client.take();
+        BOOST_TEST(status_of(answer) == r.status, r.limit);
+        BOOST_TEST(answer.ends_with("\r\n\r\n" + r.text + "\n"), answer);
+    }
+}
+
 // The time zone of the machine has no effect.
 BOOST_AUTO_TEST_CASE(has_a_date_in_utc) {
     ::setenv("TZ", "HERE-5", 1);

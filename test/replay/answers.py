@@ -146,6 +146,9 @@ class Answers(ReplayTest):
         found = self.replay(log, "--find", "1kB/s down", "--max-slowed", "2%", *usual)
         self.assertEqual(found["find"], {"found": "84kB/s down", "max_slowed": 0.02})
         self.assertEqual([o["slowed"]["requests"] for o in found["outcomes"]], [51, 1, 1])
+        # In bytes the number is far above the number of requests, where the search for a rate of requests ends.
+        found = self.replay(log, "--find", "1B/s down", "--max-slowed", "2%", *usual)
+        self.assertEqual(found["find"], {"found": "83616B/s down", "max_slowed": 0.02})
         found = self.replay(log, "--limit", "84kB/s down", "--versus", "83kB/s down", *usual)
         self.assertEqual([o["slowed"]["requests"] for o in found["outcomes"]], [1, 51])
         self.assertEqual([b["limit"] for o in found["outcomes"] for b in o["bandwidths"]], ["84kB/s down", "83kB/s down"])
