@@ -85,6 +85,16 @@ BOOST_AUTO_TEST_CASE(a_path_that_names_no_leaf_is_rejected) {
     BOOST_TEST(tree.stats().total.exceeds_capacity == 3U);
 }
 
+BOOST_AUTO_TEST_CASE(a_key_above_leaves_is_stored_with_a_leaf_only) {
+    tree.configure(rate_tree_options::parse(
+        "tree / 100/1s burst 20, /* most 50/1s keys 4, /*/* most 10/1s keys 4"));
+    BOOST_TEST((reason({"a"}) == errc::exceeds_capacity));
+    BOOST_TEST(!tree.charge({"a"}, 1));
+    BOOST_TEST(tree.stats().keys == 0U);
+    BOOST_TEST((reason({"a", "b"}) == error_code()));
+    BOOST_TEST(tree.stats().keys == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(names_are_any_text) {
     std::string const odd("a/b\0\xff*", 6);
     take_all(tree, {odd});
