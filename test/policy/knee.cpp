@@ -168,6 +168,9 @@ BOOST_AUTO_TEST_CASE(is_found_and_followed) {
 BOOST_AUTO_TEST_CASE(is_found_from_far_above) {
     service_simulation s(weir::knee_options{.seats = 40}, {.workers = 4}, quarter(), 1);
     recovers(s);
+    service_simulation farther(weir::knee_options{.seats = 1'000}, {.workers = 4}, quarter(), 1);
+    farther.run(45s);
+    recovers(farther);
 }
 
 // The service becomes slower during a probe: the throughput of before and the latency of now do not belong together.
