@@ -247,6 +247,8 @@ BOOST_FIXTURE_TEST_CASE(beside_a_tree_with_another_key_grants_with_it_or_not_at_
     BOOST_TEST(rejected_by(201) == "");
     BOOST_TEST(left(1, 299) == 2);
     BOOST_TEST(left(1, 10'100) == 9);  // the node that the options name
+    // Requests are counted by the nodes of each tree.
+    BOOST_TEST((visit(gate, 10'100).entry.at[1].by != visit(gate, 202).entry.at[1].by));
 }
 
 BOOST_FIXTURE_TEST_CASE(beside_a_tree_with_another_key_takes_nothing_while_a_request_waits,
