@@ -257,6 +257,8 @@ private:
         return std::unique_ptr<ledger>(new window_ledger(*this));
     }
     time_point alone(amount n, time_point now) const override {
+        if (n > rule_.limit)
+            return weir::never;
         if (fits(n, now))
             return now;
         auto then = at(now);

@@ -11,12 +11,11 @@
 #include <string>
 
 /// A certificate with its key. Without an issuer it signs itself, as an authority if it has no alternative names. It is
-/// valid for `seconds` from now, and owns the key `own`.
+/// valid for `seconds` from now.
 struct made_certificate {
     made_certificate(std::string const& alternatives, std::string const& common,
-                     made_certificate const* issuer = nullptr, long seconds = 1000,
-                     EVP_PKEY* own = EVP_EC_gen("P-256"))
-        : key(own), x(X509_new()) {
+                     made_certificate const* issuer = nullptr, long seconds = 1000)
+        : key(EVP_EC_gen("P-256")), x(X509_new()) {
         static long serial = 0;
         auto* const subject = X509_get_subject_name(x.get());
         X509_set_version(x.get(), 2);
